@@ -1,0 +1,76 @@
+use super::{Schema, SchemaBuilder, SchemaError};
+
+pub(super) fn difference(stored: &Schema, given: &Schema) -> Option<String> {
+    loss_or_change(stored, given).or_else(|| addition(stored, given))
+}
+
+pub(super) fn extend(stored: &Schema, given: &Schema) -> Result<Schema, SchemaError> {
+    if let Some(difference) = loss_or_change(stored, given) {
+        return Err(SchemaError::Changed { difference });
+    }
+    // Built anew, so that the limits hold for the sum of both as well.
+    let mut builder = SchemaBuilder::default();
+    let added = given.signal_types.iter().filter(|given| stored.signal_type(&given.name).is_none());
+    for signal_type in stored.signal_types.iter().chain(added) {
+        builder = builder.signal(&signal_type.name, signal_type.half_life.into());
+    }
+    for attribute in &given.cohorts_by {
+        builder = builder.cohorts_by(attribute);
+    }
+    for (name, predicate) in &given.cohorts {
+        builder = builder.cohort(name, predicate.clone());
+    }
+    builder.build()
+}
+
+fn loss_or_change(stored: &Schema, given: &Schema) -> Option<String> {
+    let signal_type = stored.signal_types.iter().find_map(|stored| match given.signal_type(&stored.name) {
+        None => Some(only_in_database("signal type", &stored.name)),
+        Some((_, half_life)) if half_life != stored.half_life => Some(format!(
+            "signal type {:?} has a half-life of {} in the database and of {half_life} in the given schema",
+            stored.name, stored.half_life,
+        )),
+        Some(_) => None,
+    });
+    let cohorts_by = || {
+        stored.cohorts_by.difference(&given.cohorts_by).next().map(|name| only_in_database(GROUPING, name))
+    };
+    let cohort = || {
+        stored.cohorts.iter().find_map(|(name, predicate)| match given.cohorts.get(name) {
+            None => Some(only_in_database("cohort", name)),
+            Some(other) if other != predicate => Some(format!(
+                "cohort {name:?} is \"{predicate}\" in the database and \"{other}\" in the given schema",
+            )),
+            Some(_) => None,
+        })
+    };
+    signal_type.or_else(cohorts_by).or_else(cohort)
+}
+
+fn addition(stored: &Schema, given: &Schema) -> Option<String> {
+    let signal_type = given
+        .signal_types
+        .iter()
+        .find(|given| stored.signal_type(&given.name).is_none())
+        .map(|given| only_given("signal type", &given.name));
+    let cohorts_by =
+        || given.cohorts_by.difference(&stored.cohorts_by).next().map(|name| only_given(GROUPING, name));
+    let cohort = || {
+        given
+            .cohorts
+            .keys()
+            .find(|name| !stored.cohorts.contains_key(*name))
+            .map(|name| only_given("cohort", name))
+    };
+    signal_type.or_else(cohorts_by).or_else(cohort)
+}
+
+const GROUPING: &str = "grouping by attribute";
+
+fn only_in_database(what: &str, name: &str) -> String {
+    format!("{what} {name:?} is in the database, but not in the given schema")
+}
+
+fn only_given(what: &str, name: &str) -> String {
+    format!("{what} {name:?} is in the given schema, but not in the database")
+}
