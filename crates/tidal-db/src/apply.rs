@@ -1,0 +1,312 @@
+//! Events delivered from a source, each once.
+//!
+//! The position reached is staged with every event, so any commit holds a source's effects and its
+//! position together. Events are taken from the caller's iterator in chunks, before any turn is
+//! held, so the iterator may use the database.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+use tidal_entities::community::MembershipStatus;
+use tidal_entities::{Action, Event, WithheldCounts, check_source_name};
+
+use crate::community::{Asked, StagedTransition};
+use crate::gate::EventTime;
+use crate::log_writer::Origin;
+use crate::signals::ResolvedSignal;
+use crate::sync::Turn;
+use crate::{Error, Result, TidalDb};
+
+/// Events a chunk: large enough that the commit is a small part, small enough that other callers
+/// of a leave or a flush wait for milliseconds.
+const CHUNK_EVENTS: usize = 4096;
+
+/// What an [`apply`](TidalDb::apply) did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApplyReport {
+    /// Events applied, those that changed nothing included.
+    pub applied: u64,
+    /// Events that had been applied before.
+    pub skipped: u64,
+    /// Signals that were not withheld, also those that no cohort or community took.
+    pub forwarded: u64,
+    /// Signals that were withheld, by reason.
+    pub withheld: WithheldCounts,
+    /// The position that the source has reached; `None` if nothing of it was ever applied.
+    pub position: Option<u64>,
+}
+
+/// The running digest of a source: each step covers the position and the event.
+pub(crate) fn next_digest(previous: &[u8; 32], position: u64, event: &Event) -> [u8; 32] {
+    let mut bytes = Vec::with_capacity(128);
+    bytes.extend_from_slice(previous);
+    bytes.extend_from_slice(&position.to_le_bytes());
+    event.encode(&mut bytes);
+    Sha256::digest(&bytes).into()
+}
+
+/// Where the delivery of one source stands.
+#[derive(Debug)]
+struct Delivery<'a> {
+    source_name: &'a str,
+    first_position: u64,
+    next_position: u64,
+    /// The digest of what was delivered, if delivery began where the source begins.
+    from_start: Option<[u8; 32]>,
+    /// The latest time among skipped events, which moves the newest time too.
+    skipped_newest_ns: u64,
+    report: ApplyReport,
+}
+
+/// Transitions of the chunk that wait for its commit, and the turns of their users.
+#[derive(Debug, Default)]
+struct OpenChunk<'a> {
+    turns: Vec<Turn<'a, u64>>,
+    staged: HashMap<u64, StagedTransition>,
+    held: HashSet<u64>,
+}
+
+impl TidalDb {
+    /// Applies the events of `source` in order, the first at `first_position`, each following one at
+    /// the next. Events at positions that the source has reached are skipped, so delivering again
+    /// changes nothing. When this returns `Ok`, all of it is on disk; the position reached is stored
+    /// in the same commits as the effects.
+    ///
+    /// A running digest of the source is compared whenever delivery starts at the source's first
+    /// position and gets as far as what was applied before.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidal_db::{Action, Event, Schema, TidalDb};
+    /// # let schema = Schema::builder().signal("view", Duration::from_secs(3600)).build()?;
+    /// # let db = TidalDb::builder().schema(schema).ephemeral().open()?;
+    /// let events = [
+    ///     Event { at_ns: 5, action: Action::Join { user: 7, community: 4 } },
+    ///     Event { at_ns: 6, action: Action::Leave { user: 7 } },
+    /// ];
+    /// assert_eq!(db.apply("queue", 1, events.clone())?.applied, 2);
+    /// assert_eq!(db.apply("queue", 1, events)?.skipped, 2);
+    /// assert_eq!(db.position("queue")?, Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Apply`] names the position and the cause: it stops before the first bad event and
+    /// keeps what came before. [`Error::SourceReplaced`] if the digest differs, before anything is
+    /// applied.
+    pub fn apply(
+        &self,
+        source: &str,
+        first_position: u64,
+        events: impl IntoIterator<Item = Event>,
+    ) -> Result<ApplyReport> {
+        check_source_name(source)?;
+        self.inner.log.check_writable()?;
+        let begins_here =
+            self.inner.log.reached(source).is_none_or(|reached| reached.first_position == first_position);
+        let mut delivery = Delivery {
+            source_name: source,
+            first_position,
+            next_position: first_position,
+            from_start: begins_here.then_some([0; 32]),
+            skipped_newest_ns: 0,
+            report: ApplyReport::default(),
+        };
+        let mut events = events.into_iter();
+        loop {
+            let chunk: Vec<Event> = events.by_ref().take(CHUNK_EVENTS).collect();
+            if chunk.is_empty() {
+                break;
+            }
+            let is_last = chunk.len() < CHUNK_EVENTS;
+            self.apply_chunk(&mut delivery, &chunk)?;
+            if is_last {
+                break;
+            }
+        }
+        self.inner.log.see_time(delivery.skipped_newest_ns);
+        delivery.report.position = self.inner.log.durable_position(source);
+        Ok(delivery.report)
+    }
+
+    /// The position that `source` has reached on disk; `None` if nothing of it was applied.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub fn position(&self, source: &str) -> Result<Option<u64>> {
+        self.inner.log.check_open()?;
+        Ok(self.inner.log.durable_position(source))
+    }
+
+    /// Applies one chunk and commits it. An error is wrapped with the position it belongs to.
+    fn apply_chunk(&self, delivery: &mut Delivery<'_>, events: &[Event]) -> Result<()> {
+        let _source_turn = self.inner.source_turns.take(&delivery.source_name.to_owned());
+        let mut chunk = OpenChunk::default();
+        let mut outcome = Ok(());
+        for event in events {
+            outcome = self.apply_event(delivery, &mut chunk, event);
+            if outcome.is_err() {
+                break;
+            }
+        }
+        // What came before a bad event is kept, and its transitions are settled in any case.
+        let committed = self.commit_chunk(&mut chunk);
+        outcome.and(committed).map_err(|cause| self.stopped(delivery, cause))
+    }
+
+    fn stopped(&self, delivery: &Delivery<'_>, cause: Error) -> Error {
+        if matches!(cause, Error::SourceReplaced { .. } | Error::PositionOverflow { .. }) {
+            return cause;
+        }
+        let mut report = delivery.report;
+        report.position = self.inner.log.durable_position(delivery.source_name);
+        Error::Apply {
+            source_name: delivery.source_name.to_owned(),
+            position: delivery.next_position,
+            report: Box::new(report),
+            cause: Box::new(cause),
+        }
+    }
+
+    fn apply_event<'a>(
+        &'a self,
+        delivery: &mut Delivery<'_>,
+        chunk: &mut OpenChunk<'a>,
+        event: &Event,
+    ) -> Result<()> {
+        let position = delivery.next_position;
+        let next_position = position.checked_add(1).ok_or_else(|| Error::PositionOverflow {
+            source_name: delivery.source_name.to_owned(),
+            first_position: delivery.first_position,
+        })?;
+        let reached = self.inner.log.reached(delivery.source_name);
+        if let Some(digest) = &mut delivery.from_start {
+            *digest = next_digest(digest, position, event);
+        }
+        if let Some(reached) = reached
+            && position <= reached.position
+        {
+            let differs = delivery.from_start.is_some_and(|digest| digest != reached.digest);
+            if position == reached.position && differs {
+                return Err(Error::SourceReplaced { source_name: delivery.source_name.to_owned(), position });
+            }
+            if self.check_not_ahead(event.at_ns, self.now_ns()).is_ok() {
+                delivery.skipped_newest_ns = delivery.skipped_newest_ns.max(event.at_ns);
+            }
+            delivery.report.skipped += 1;
+            delivery.next_position = next_position;
+            return Ok(());
+        }
+        self.check_not_ahead(event.at_ns, self.now_ns())?;
+        let before = reached.map_or([0; 32], |reached| reached.digest);
+        let origin = Origin {
+            source_name: delivery.source_name,
+            first_position: delivery.first_position,
+            position,
+            digest: next_digest(&before, position, event),
+        };
+        self.apply_action(delivery, chunk, event, &origin)?;
+        delivery.report.applied += 1;
+        delivery.next_position = next_position;
+        Ok(())
+    }
+
+    fn apply_action<'a>(
+        &'a self,
+        delivery: &mut Delivery<'_>,
+        chunk: &mut OpenChunk<'a>,
+        event: &Event,
+        origin: &Origin<'_>,
+    ) -> Result<()> {
+        let at_ns = event.at_ns;
+        let origin = Some(origin);
+        match &event.action {
+            Action::SetAttribute { user, name, value } => {
+                self.stage_attribute(*user, name, value, at_ns, origin)?;
+            }
+            Action::Join { user, community } => {
+                self.stage_join(*user, *community, at_ns, origin)?;
+            }
+            Action::Quit { user, community } => {
+                self.stage_quit(*user, *community, at_ns, origin)?;
+            }
+            Action::Leave { user } => {
+                self.take_turn(chunk, *user)?;
+                let asked = self.stage_leave(*user, at_ns, origin)?;
+                keep_staged(chunk, *user, asked);
+            }
+            Action::Rejoin { user } => {
+                self.take_turn(chunk, *user)?;
+                let asked = self.stage_rejoin(*user, at_ns, origin)?;
+                keep_staged(chunk, *user, asked);
+            }
+            Action::Signal { user, item, signal_type, weight } => {
+                let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
+                // A rejoin opens the gate only once it is on disk.
+                let rejoins =
+                    |staged: &StagedTransition| staged.membership.status == MembershipStatus::Active;
+                if chunk.staged.get(user).is_some_and(rejoins) {
+                    self.commit_chunk(chunk)?;
+                }
+                let signal = ResolvedSignal {
+                    user: *user,
+                    item: *item,
+                    signal_type,
+                    half_life,
+                    weight: *weight,
+                    event_time: EventTime::At(at_ns),
+                };
+                let (receipt, _) = self.record_signal(&signal, origin)?;
+                match receipt.withheld {
+                    Some(reason) => delivery.report.withheld.add(reason),
+                    None => delivery.report.forwarded += 1,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the turn of `user_id` for the rest of the chunk. Waits for it only with no other turn
+    /// in hand, so two deliveries cannot wait for each other.
+    fn take_turn<'a>(&'a self, chunk: &mut OpenChunk<'a>, user_id: u64) -> Result<()> {
+        if chunk.staged.contains_key(&user_id) {
+            self.commit_chunk(chunk)?;
+        }
+        if chunk.held.contains(&user_id) {
+            return Ok(());
+        }
+        let turn = match self.inner.transition_turns.try_take(&user_id) {
+            Some(turn) => turn,
+            None => {
+                self.commit_chunk(chunk)?;
+                self.inner.transition_turns.take(&user_id)
+            }
+        };
+        chunk.turns.push(turn);
+        chunk.held.insert(user_id);
+        Ok(())
+    }
+
+    /// Commits everything staged so far, publishes the chunk's transitions and gives back its turns.
+    fn commit_chunk(&self, chunk: &mut OpenChunk<'_>) -> Result<()> {
+        let outcome = self.inner.log.flush();
+        for (_, staged) in chunk.staged.drain() {
+            self.settle_transition(&staged, outcome.is_ok());
+        }
+        chunk.turns.clear();
+        chunk.held.clear();
+        outcome
+    }
+}
+
+fn keep_staged(chunk: &mut OpenChunk<'_>, user_id: u64, asked: Asked) {
+    match asked {
+        Asked::Unchanged(..) => {}
+        Asked::Staged(staged) => {
+            chunk.staged.insert(user_id, staged);
+        }
+    }
+}

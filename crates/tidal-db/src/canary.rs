@@ -1,0 +1,52 @@
+//! Deliberate breaks, to show that the tests would notice. Compiled only with the feature
+//! `canaries`; without it every question here is answered "no" at compile time.
+
+/// One way to break a guarantee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[cfg_attr(not(feature = "canaries"), expect(unreachable_pub, reason = "exported with the feature only"))]
+pub enum Break {
+    /// Ask the gate, let go of it, forward (breaks G1).
+    RacyGate,
+    /// Answer a leave without writing it (breaks G2).
+    PersistSkipped,
+    /// Open without reading who left (breaks G3).
+    RestoreSkipped,
+    /// Rejoin a user whose record is damaged (breaks G3).
+    DamagedRejoined,
+    /// Keep a withheld signal out of the user's own history (breaks G4).
+    HistorySkipped,
+    /// Forward late events of away periods (breaks G5).
+    AwayPeriodsIgnored,
+    /// Let a repeated leave move the time of the first (breaks G6).
+    LastLeaveCounts,
+    /// Do not count what is withheld (breaks G8).
+    WithheldUncounted,
+    /// Commit the effects of a source without its position (breaks G9).
+    PositionSkipped,
+}
+
+/// The break in force, if any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Canary {
+    #[cfg(feature = "canaries")]
+    broken: Option<Break>,
+}
+
+impl Canary {
+    #[cfg(feature = "canaries")]
+    pub(crate) fn new(broken: Break) -> Self {
+        Self { broken: Some(broken) }
+    }
+
+    #[cfg(feature = "canaries")]
+    pub(crate) fn is(self, what: Break) -> bool {
+        self.broken == Some(what)
+    }
+
+    #[cfg(not(feature = "canaries"))]
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    pub(crate) const fn is(self, _what: Break) -> bool {
+        false
+    }
+}

@@ -1,0 +1,206 @@
+//! What can go wrong, in words a person can act on.
+
+use std::sync::Arc;
+
+use tidal_entities::{CodecError, LimitError, SchemaError, WeightError};
+use tidal_storage::StorageError;
+
+use crate::ApplyReport;
+
+/// The result of an operation on the database.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an operation was refused or failed. A refusal changed nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The store could not be opened, read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+
+    /// An earlier commit failed, so nothing can be written through this handle any more.
+    #[error("an earlier commit failed and nothing was written since; close the database and open it again")]
+    Latched {
+        /// What made the commit fail.
+        #[source]
+        cause: Arc<Error>,
+    },
+
+    /// The database was closed, through this handle or a clone of it.
+    #[error("the database is closed; open it again")]
+    Closed,
+
+    /// The weight is not finite, out of range or no number.
+    #[error(transparent)]
+    Weight(#[from] WeightError),
+
+    /// The schema is not valid, or a cohort that it does not declare was named.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+
+    /// The schema given at open is not the stored one.
+    #[error(
+        "the schema differs from the stored one: {difference}; open without a schema to use the stored one, \
+             or with extend_schema(true) to add signal types and cohorts"
+    )]
+    SchemaDiffers {
+        /// The first difference found.
+        difference: String,
+    },
+
+    /// A new database was asked for without saying what its signals are.
+    #[error("a new database needs a schema; give one with schema(..)")]
+    SchemaMissing,
+
+    /// No such signal type is declared in the schema.
+    #[error(
+        "signal type {name:?} is not declared in the schema; declare it with signal({name:?}, half_life)"
+    )]
+    UndeclaredSignalType {
+        /// The name that was given.
+        name: String,
+    },
+
+    /// The time lies further ahead of the clock than is allowed.
+    #[error(
+        "time {at_ns} ns is more than the allowed {allowed_skew_ns} ns ahead of the clock, which reads {now_ns} ns; \
+             check the unit (nanoseconds since 1970) and the sender's clock"
+    )]
+    TooFarAhead {
+        /// The time that was given, in ns.
+        at_ns: u64,
+        /// What the clock read, in ns.
+        now_ns: u64,
+        /// How far ahead is allowed, in ns.
+        allowed_skew_ns: u64,
+    },
+
+    /// A name or value is empty, too long or not allowed.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+
+    /// The user is in as many communities as one may be in.
+    #[error(
+        "user {user_id} is in {limit} communities, the most there may be, and cannot join {community}; \
+             quit one first"
+    )]
+    TooManyCommunities {
+        /// The user.
+        user_id: u64,
+        /// The community that was to be joined.
+        community: u64,
+        /// The most there may be.
+        limit: usize,
+    },
+
+    /// The user's record is damaged, so a rejoin cannot be believed.
+    #[error(
+        "the leave record of user {user_id} is damaged ({cause}), so the user stays out; \
+             settle it with repair_community_layer({user_id}) or a leave, then rejoin"
+    )]
+    DamagedRecord {
+        /// The user.
+        user_id: u64,
+        /// What is wrong with the record.
+        cause: String,
+    },
+
+    /// Another source's content was delivered under a known name.
+    #[error(
+        "the content of source {source_name:?} up to position {position} is not what was applied before; \
+             nothing was applied; deliver new content under a name of its own"
+    )]
+    SourceReplaced {
+        /// The source.
+        source_name: String,
+        /// The position up to which the two should agree.
+        position: u64,
+    },
+
+    /// `apply` stopped; everything before the position was applied and is on disk unless the cause is the store.
+    #[error("source {source_name:?} stopped at position {position}: {cause}")]
+    Apply {
+        /// The source.
+        source_name: String,
+        /// The position of the event that was not applied.
+        position: u64,
+        /// What was done before it.
+        report: Box<ApplyReport>,
+        /// Why it was not applied.
+        #[source]
+        cause: Box<Error>,
+    },
+
+    /// Positions of a source would pass `u64::MAX`.
+    #[error("source {source_name:?} starting at {first_position} runs past the last position, {}", u64::MAX)]
+    PositionOverflow {
+        /// The source.
+        source_name: String,
+        /// Where the delivery started.
+        first_position: u64,
+    },
+
+    /// Stored rows contradict each other or do not decode.
+    #[error("the database is damaged: {what}; restore it from a backup, or copy the file and report it")]
+    Damaged {
+        /// What was found, and where.
+        what: String,
+        /// The codec's word on it, if it was a row that did not decode.
+        #[source]
+        cause: Option<CodecError>,
+    },
+
+    /// An entry does not fit the format of the log.
+    #[error("{what}; nothing was recorded")]
+    Unloggable {
+        /// What does not fit.
+        what: &'static str,
+        /// Why.
+        #[source]
+        cause: CodecError,
+    },
+
+    /// The file ends before what the caller knows to have been acknowledged.
+    #[error(
+        "the database ends at sequence {found}, but sequence {expected} was acknowledged before; \
+             this is an older copy or a damaged file; put back the newest one"
+    )]
+    BehindExpected {
+        /// What the caller expects at least.
+        expected: u64,
+        /// What the file holds.
+        found: u64,
+    },
+
+    /// The options contradict each other.
+    #[error("{reason}")]
+    Config {
+        /// What to change.
+        reason: &'static str,
+    },
+
+    /// A background thread could not be started.
+    #[error("the flush thread could not be started")]
+    Thread(#[source] std::io::Error),
+}
+
+impl Error {
+    /// A row that does not decode, or contradicts another.
+    pub(crate) fn damaged(what: impl Into<String>) -> Self {
+        Self::Damaged { what: what.into(), cause: None }
+    }
+
+    /// A row that does not decode.
+    pub(crate) fn undecodable(what: impl Into<String>, cause: CodecError) -> Self {
+        Self::Damaged { what: what.into(), cause: Some(cause) }
+    }
+
+    /// The position at which an `apply` stopped.
+    #[must_use]
+    pub fn position(&self) -> Option<u64> {
+        match self {
+            Self::Apply { position, .. } => Some(*position),
+            _ => None,
+        }
+    }
+}

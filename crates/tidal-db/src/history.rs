@@ -1,0 +1,132 @@
+//! A user's own history: every signal, withheld or not.
+
+use std::collections::VecDeque;
+
+use tidal_entities::{LogEntry, LogRow, Weight, Withheld};
+use tidal_keys::Tag;
+use tidal_storage::Scan;
+
+use crate::log_writer::UndurableRows;
+use crate::{Error, Result, TidalDb};
+
+/// One signal of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HistoryEvent {
+    /// Its place in the order of all events and transitions.
+    pub sequence: u64,
+    /// What it was about.
+    pub item: u64,
+    /// What it was.
+    pub signal_type: String,
+    /// How much it weighs.
+    pub weight: Weight,
+    /// When it took place, ns since the Unix epoch.
+    pub event_time_ns: u64,
+    /// Why no cohort or community took it; `None` if it was not withheld.
+    pub withheld: Option<Withheld>,
+}
+
+/// The history of one user as it was when it was asked for, in order of delivery.
+#[derive(Debug)]
+struct History {
+    user_id: u64,
+    signal_types: Vec<String>,
+    disk: Scan,
+    /// Entries up to here are read from disk, later ones from memory.
+    durable_sequence: u64,
+    memory: VecDeque<(Vec<u8>, Vec<u8>)>,
+    found: VecDeque<HistoryEvent>,
+    ended: bool,
+}
+
+impl History {
+    fn take_row(&mut self, key: &[u8], value: &[u8], from_disk: bool) -> Result<()> {
+        let undecodable = |cause| Error::undecodable("a row of the log does not decode", cause);
+        let row = LogRow::decode(key, value).map_err(undecodable)?;
+        for entry in row.entries() {
+            let (sequence, entry) = entry.map_err(undecodable)?;
+            let LogEntry::Signal(signal) = entry else { continue };
+            if signal.user != self.user_id || (sequence <= self.durable_sequence) != from_disk {
+                continue;
+            }
+            let index = usize::from(signal.signal_type.0);
+            let signal_type = self.signal_types.get(index).cloned().ok_or_else(|| {
+                Error::damaged(format!(
+                    "the entry at sequence {sequence} names signal type {index}, which is not in the schema"
+                ))
+            })?;
+            self.found.push_back(HistoryEvent {
+                sequence,
+                item: signal.item,
+                signal_type,
+                weight: signal.weight,
+                event_time_ns: signal.event_time_ns,
+                withheld: signal.withheld,
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads one more row; `false` at the end.
+    fn read_on(&mut self) -> Result<bool> {
+        if let Some(row) = self.disk.next() {
+            let (key, value) = row?;
+            self.take_row(&key, &value, true)?;
+            return Ok(true);
+        }
+        let Some((key, value)) = self.memory.pop_front() else { return Ok(false) };
+        self.take_row(&key, &value, false)?;
+        Ok(true)
+    }
+}
+
+impl Iterator for History {
+    type Item = Result<HistoryEvent>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(event) = self.found.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.ended {
+                return None;
+            }
+            match self.read_on() {
+                Ok(more) => self.ended = !more,
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}
+
+impl TidalDb {
+    /// All signals of `user_id` in order of delivery, those included that are not on disk yet, as
+    /// they are at the moment of the call. Reads the whole log.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`], [`Error::Storage`]; the iterator ends after its first error.
+    pub fn history(&self, user_id: u64) -> Result<impl Iterator<Item = Result<HistoryEvent>> + use<>> {
+        self.inner.log.check_open()?;
+        // Memory first: what is committed in between is then read from memory, not twice.
+        let UndurableRows { durable_sequence, in_flight, pending } = self.inner.log.undurable_rows();
+        let disk = self.inner.storage.system_engine().scan_tag(Tag::Event)?;
+        let in_flight = in_flight.iter().flat_map(|rows| rows.iter().cloned());
+        let memory = in_flight.chain(pending).map(|(key, value)| (key.as_ref().to_vec(), value)).collect();
+        let signal_types =
+            self.inner.schema.signal_types().iter().map(|declared| declared.name.clone()).collect();
+        Ok(History {
+            user_id,
+            signal_types,
+            disk,
+            durable_sequence,
+            memory,
+            found: VecDeque::new(),
+            ended: false,
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! An embedded database for engagement signals in which any user can leave the community layer and
+//! be believed.
+//!
+//! Users act on items; every act is a *signal*. Signals shape what others see: each is added to the
+//! *cohorts* whose attributes the user matches and to the *communities* he is in. Once
+//! [`leave_community_layer`](TidalDb::leave_community_layer) returned, nothing that the user does
+//! reaches a cohort or a community, under any interleaving, after any crash, however late an event
+//! arrives. The user's own history and the item's global numbers take every signal, left or not;
+//! [`rejoin_community_layer`](TidalDb::rejoin_community_layer) lets them flow again.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tidal_db::{Schema, Scope, TidalDb, Withheld};
+//!
+//! let schema = Schema::builder()
+//!     .signal("view", Duration::from_secs(7 * 86_400))
+//!     .cohorts_by("region")
+//!     .build()?;
+//! let db = TidalDb::builder().schema(schema).ephemeral().open()?;
+//!
+//! db.set_user_attribute(7, "region", "Scotland")?;
+//! assert_eq!(db.signal(7, 1752, "view", 1.0)?.cohorts, 1);
+//! db.leave_community_layer(7)?;
+//! assert_eq!(db.signal(7, 1752, "view", 1.0)?.withheld, Some(Withheld::Left));
+//!
+//! let scotland = Scope::Cohort("region=Scotland".to_owned());
+//! assert_eq!(db.aggregate(&scotland, 1752, "view")?.map(|taken| taken.count), Some(1));
+//! assert_eq!(db.history(7)?.count(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where what is
+//!
+//! * The record of a leave, its nine bytes and its codec: [`tidal_entities::community`].
+//! * The gate: `gate.rs`, and the two functions in `signals.rs` that begin by asking it.
+//! * Leave, rejoin, status: `community.rs`. Restore at open: `state_rebuild.rs`.
+//! * The one ordered log and its shared commits: `log_writer.rs`.
+//!
+//! # What it is not
+//!
+//! No server, no query language, no recommendations. One process at a time has a database open.
+
+mod aggregates;
+mod apply;
+mod canary;
+mod clock;
+mod community;
+mod config;
+mod db;
+mod error;
+mod gate;
+mod history;
+mod log_writer;
+mod membership;
+mod profiles;
+mod report;
+mod scopes;
+mod signals;
+mod state_rebuild;
+mod stored_schema;
+mod sync;
+
+pub use aggregates::AggregateRow;
+pub use apply::ApplyReport;
+#[cfg(feature = "canaries")]
+pub use canary::Break;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use config::{Config, DEFAULT_ALLOWED_SKEW, Durability};
+pub use db::TidalDb;
+pub use error::{Error, Result};
+pub use history::HistoryEvent;
+pub use membership::MAX_COMMUNITIES_PER_USER;
+pub use report::{DamagedRecord, OpenReport};
+pub use signals::SignalReceipt;
+pub use tidal_entities::community::{CommunityMembership, MembershipStatus};
+pub use tidal_entities::{
+    Action, Aggregate, CodecError, Event, HalfLife, LimitError, Predicate, Schema, SchemaBuilder,
+    SchemaError, Scope, SignalType, Transition, TransitionKind, Weight, WeightError, Withheld,
+    WithheldCounts, format_nanos,
+};
+pub use tidal_storage::{Storage, StorageError};

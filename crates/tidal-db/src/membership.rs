@@ -1,0 +1,165 @@
+//! Joins, quits and attributes: what a user takes part in. They are stored whether or not the user
+//! left the community layer, and never touch the leave record.
+
+use std::collections::BTreeSet;
+
+use tidal_entities::{
+    LogEntry, attribute_key, check_attribute_name, check_attribute_value, encode_attribute, encode_joined,
+    joined_key,
+};
+use tidal_storage::Partition;
+
+use crate::log_writer::{Origin, Ticket};
+use crate::{Error, Result, TidalDb};
+
+/// The most communities that one user may be in: each of them costs every signal an update.
+pub const MAX_COMMUNITIES_PER_USER: usize = 4096;
+
+impl TidalDb {
+    /// Makes `user_id` a member of `community`. On disk when this returns `Ok`; joining again
+    /// changes nothing. While the user is away the join is kept and counts after the rejoin.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyCommunities`] beyond [`MAX_COMMUNITIES_PER_USER`]; [`Error::Storage`],
+    /// [`Error::Latched`] and [`Error::Closed`] if it could not be written.
+    pub fn join_community(&self, user_id: u64, community: u64) -> Result<()> {
+        let ticket = self.stage_join(user_id, community, self.now_ns(), None)?;
+        self.inner.log.wait_durable(ticket)
+    }
+
+    /// Ends the membership of `user_id` in `community`; what was forwarded stays. On disk when this
+    /// returns `Ok`; quitting what one is not in changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Storage`], [`Error::Latched`] and [`Error::Closed`] if it could not be written.
+    pub fn quit_community(&self, user_id: u64, community: u64) -> Result<()> {
+        let ticket = self.stage_quit(user_id, community, self.now_ns(), None)?;
+        self.inner.log.wait_durable(ticket)
+    }
+
+    /// The communities that `user_id` is in, in order of their ids; also while away.
+    #[must_use]
+    pub fn communities_of(&self, user_id: u64) -> Vec<u64> {
+        self.inner.community_membership.communities_of(user_id)
+    }
+
+    /// Sets an attribute, by which cohorts are made. Any name is taken, also one that no cohort
+    /// uses yet. On disk when this returns `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Limit`] for a name that is empty, longer than 255 bytes or holds `=`, or a value longer
+    /// than 1024 bytes; [`Error::Storage`], [`Error::Latched`] and [`Error::Closed`] if it could not be
+    /// written.
+    pub fn set_user_attribute(&self, user_id: u64, name: &str, value: &str) -> Result<()> {
+        let ticket = self.stage_attribute(user_id, name, value, self.now_ns(), None)?;
+        self.inner.log.wait_durable(ticket)
+    }
+
+    /// The value of an attribute of `user_id`.
+    #[must_use]
+    pub fn user_attribute(&self, user_id: u64, name: &str) -> Option<String> {
+        self.inner.profiles.attribute(user_id, name)
+    }
+
+    pub(crate) fn stage_join(
+        &self,
+        user_id: u64,
+        community: u64,
+        at_ns: u64,
+        origin: Option<&Origin<'_>>,
+    ) -> Result<Ticket> {
+        let inner = &self.inner;
+        let mut edit = inner.profiles.edit(user_id);
+        let mut communities: BTreeSet<u64> =
+            inner.community_membership.communities_of(user_id).into_iter().collect();
+        if communities.contains(&community) {
+            return self.stage_nothing(at_ns, origin);
+        }
+        if communities.len() >= MAX_COMMUNITIES_PER_USER {
+            return Err(Error::TooManyCommunities { user_id, community, limit: MAX_COMMUNITIES_PER_USER });
+        }
+        communities.insert(community);
+        let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
+        let (scope_set, ticket) = inner.log.stage(origin, |staging| {
+            let sequence = staging.append(&LogEntry::Join { user: user_id, community, at_ns }, at_ns)?;
+            let key = joined_key(user_id, community);
+            staging.put(Partition::Users, &key, &encode_joined(&key, sequence));
+            Ok(inner.interner.intern(staging, cohorts, communities))
+        })?;
+        inner.community_membership.join(user_id, community);
+        edit.profile.scope_set = scope_set;
+        edit.store();
+        Ok(ticket)
+    }
+
+    pub(crate) fn stage_quit(
+        &self,
+        user_id: u64,
+        community: u64,
+        at_ns: u64,
+        origin: Option<&Origin<'_>>,
+    ) -> Result<Ticket> {
+        let inner = &self.inner;
+        let mut edit = inner.profiles.edit(user_id);
+        let mut communities: BTreeSet<u64> =
+            inner.community_membership.communities_of(user_id).into_iter().collect();
+        if !communities.remove(&community) {
+            return self.stage_nothing(at_ns, origin);
+        }
+        let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
+        let (scope_set, ticket) = inner.log.stage(origin, |staging| {
+            staging.append(&LogEntry::Quit { user: user_id, community, at_ns }, at_ns)?;
+            staging.delete(Partition::Users, &joined_key(user_id, community));
+            Ok(inner.interner.intern(staging, cohorts, communities))
+        })?;
+        inner.community_membership.quit(user_id, community);
+        edit.profile.scope_set = scope_set;
+        edit.store();
+        Ok(ticket)
+    }
+
+    pub(crate) fn stage_attribute(
+        &self,
+        user_id: u64,
+        name: &str,
+        value: &str,
+        at_ns: u64,
+        origin: Option<&Origin<'_>>,
+    ) -> Result<Ticket> {
+        check_attribute_name(name)?;
+        check_attribute_value(value)?;
+        let inner = &self.inner;
+        let mut edit = inner.profiles.edit(user_id);
+        if edit.profile.attributes.get(name).is_some_and(|old| old == value) {
+            return self.stage_nothing(at_ns, origin);
+        }
+        edit.profile.attributes.insert(name.to_owned(), value.to_owned());
+        let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
+        let communities = inner.community_membership.communities_of(user_id);
+        let entry =
+            LogEntry::SetAttribute { user: user_id, at_ns, name: name.to_owned(), value: value.to_owned() };
+        let (scope_set, ticket) = inner.log.stage(origin, |staging| {
+            let sequence = staging.append(&entry, at_ns)?;
+            let key = attribute_key(user_id, name);
+            staging.put(Partition::Users, &key, &encode_attribute(&key, sequence, value));
+            Ok(inner.interner.intern(staging, cohorts, communities))
+        })?;
+        edit.profile.scope_set = scope_set;
+        edit.store();
+        Ok(ticket)
+    }
+
+    /// A change that changes nothing is as durable as what it repeats, and moves a source on.
+    pub(crate) fn stage_nothing(&self, at_ns: u64, origin: Option<&Origin<'_>>) -> Result<Ticket> {
+        let (_, ticket) = self.inner.log.stage(origin, |staging| {
+            if origin.is_some() {
+                staging.see_time(at_ns);
+            }
+            Ok(())
+        })?;
+        Ok(ticket)
+    }
+}

@@ -1,0 +1,242 @@
+//! Signals: recorded always, forwarded only through the gate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidal_entities::{
+    HalfLife, LogEntry, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts,
+};
+
+use crate::aggregates::AggregateKey;
+use crate::canary::Break;
+use crate::gate::{EventTime, ForwardPermit};
+use crate::log_writer::{Origin, Ticket};
+use crate::scopes::ScopeSet;
+use crate::{Durability, Error, Result, TidalDb};
+
+/// What became of one signal. The user's history and the item's global aggregate took it in any
+/// case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SignalReceipt {
+    /// How many cohorts took it.
+    pub cohorts: u32,
+    /// How many communities took it.
+    pub communities: u32,
+    /// Why it was kept from all of them; `None` if it was not.
+    pub withheld: Option<Withheld>,
+}
+
+/// A signal whose names are looked up and whose values are checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResolvedSignal {
+    pub(crate) user: u64,
+    pub(crate) item: u64,
+    pub(crate) signal_type: SignalTypeId,
+    pub(crate) half_life: HalfLife,
+    pub(crate) weight: Weight,
+    pub(crate) event_time: EventTime,
+}
+
+/// Counts of withheld signals, by reason.
+#[derive(Debug, Default)]
+pub(crate) struct WithheldCounters {
+    left: AtomicU64,
+    away_period: AtomicU64,
+    unknown: AtomicU64,
+}
+
+impl WithheldCounters {
+    pub(crate) fn restore(&self, counts: WithheldCounts) {
+        self.left.store(counts.left, Ordering::Relaxed);
+        self.away_period.store(counts.away_period, Ordering::Relaxed);
+        self.unknown.store(counts.unknown, Ordering::Relaxed);
+    }
+
+    fn add(&self, reason: Withheld) {
+        let counter = match reason {
+            Withheld::Left => &self.left,
+            Withheld::AwayPeriod => &self.away_period,
+            // A reason this crate does not know is a reason it cannot vouch for.
+            _ => &self.unknown,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> WithheldCounts {
+        WithheldCounts {
+            left: self.left.load(Ordering::Relaxed),
+            away_period: self.away_period.load(Ordering::Relaxed),
+            unknown: self.unknown.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl TidalDb {
+    /// Records that `user_id` acted on `item` now, and forwards it to the cohorts and communities
+    /// that the user is in, unless the user left the community layer. A signal without an event
+    /// time is never late, even if the clock stepped back.
+    ///
+    /// `weight` is taken as the shortest decimal that reads as this `f64`, rounded half to even at
+    /// 1e-9. When this returns, the signal is visible, and on disk as the chosen
+    /// [`Durability`] says.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidal_db::{Schema, Scope, TidalDb, Withheld};
+    /// # let schema = Schema::builder().signal("view", Duration::from_secs(3600)).build()?;
+    /// # let db = TidalDb::builder().schema(schema).ephemeral().open()?;
+    /// db.join_community(7, 4)?;
+    /// assert_eq!(db.signal(7, 1752, "view", 1.0)?.communities, 1);
+    /// db.leave_community_layer(7)?;
+    /// assert_eq!(db.signal(7, 1752, "view", 1.0)?.withheld, Some(Withheld::Left));
+    /// let count = |scope| Ok::<_, tidal_db::Error>(db.aggregate(&scope, 1752, "view")?.map(|a| a.count));
+    /// assert_eq!(count(Scope::Community(4))?, Some(1));
+    /// assert_eq!(count(Scope::Global)?, Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::UndeclaredSignalType`] and [`Error::Weight`], before anything is recorded;
+    /// [`Error::Latched`], [`Error::Closed`] if nothing can be recorded. If the commit itself
+    /// fails ([`Error::Latched`] too), whether the signal is on disk shows after reopening.
+    pub fn signal(&self, user_id: u64, item: u64, signal_type: &str, weight: f64) -> Result<SignalReceipt> {
+        let event_time = EventTime::Now(self.now_ns());
+        self.signal_durably(user_id, item, signal_type, Weight::try_from(weight)?, event_time)
+    }
+
+    /// The same for an act that took place at `event_time_ns`, ns since the Unix epoch. It is
+    /// withheld if the user is away now, or was away then.
+    ///
+    /// # Errors
+    ///
+    /// As for [`signal`](Self::signal), and [`Error::TooFarAhead`] for a time further ahead of the
+    /// clock than the allowed skew.
+    pub fn signal_at(
+        &self,
+        user_id: u64,
+        item: u64,
+        signal_type: &str,
+        weight: f64,
+        event_time_ns: u64,
+    ) -> Result<SignalReceipt> {
+        let weight = Weight::try_from(weight)?;
+        self.check_not_ahead(event_time_ns, self.now_ns())?;
+        self.signal_durably(user_id, item, signal_type, weight, EventTime::At(event_time_ns))
+    }
+
+    /// How many signals were withheld since the database was created, by reason.
+    #[must_use]
+    pub fn withheld_counts(&self) -> WithheldCounts {
+        self.inner.withheld.get()
+    }
+
+    fn signal_durably(
+        &self,
+        user: u64,
+        item: u64,
+        signal_type: &str,
+        weight: Weight,
+        event_time: EventTime,
+    ) -> Result<SignalReceipt> {
+        let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
+        let signal = ResolvedSignal { user, item, signal_type, half_life, weight, event_time };
+        let (receipt, ticket) = self.record_signal(&signal, None)?;
+        match self.inner.durability {
+            Durability::Immediate => self.inner.log.wait_durable(ticket)?,
+            Durability::Batched { max_events, .. } => self.inner.log.keep_within(max_events)?,
+        }
+        Ok(receipt)
+    }
+
+    /// Decides, logs and publishes one signal under one permit, so that all scopes take it or none,
+    /// and no total moves after a leave returned. The caller acknowledges it after the commit.
+    pub(crate) fn record_signal(
+        &self,
+        signal: &ResolvedSignal,
+        origin: Option<&Origin<'_>>,
+    ) -> Result<(SignalReceipt, Ticket)> {
+        let inner = &self.inner;
+        let permit = inner.gate.permit(&inner.community_leave_status, signal.user, signal.event_time);
+        let (profile_lock, scope_set) = inner.profiles.read(signal.user);
+        let withheld = permit.withheld();
+        let event_time_ns = signal.event_time.ns();
+        let entry = LogEntry::Signal(SignalEntry {
+            user: signal.user,
+            item: signal.item,
+            signal_type: signal.signal_type,
+            weight: signal.weight,
+            event_time_ns,
+            scope_set: if withheld.is_some() { ScopeSetId::EMPTY } else { scope_set.id },
+            withheld,
+        });
+        let skip = withheld.is_some() && inner.canary.is(Break::HistorySkipped);
+        let ((), ticket) = inner.log.stage(origin, |staging| {
+            if !skip {
+                staging.append(&entry, event_time_ns)?;
+            }
+            Ok(())
+        })?;
+        drop(profile_lock);
+
+        self.add_to_aggregate(ScopeId::GLOBAL, signal);
+        let cohorts = self.try_cohort_attribution(&permit, &scope_set, signal);
+        let communities = self.try_community_forwarding(&permit, &scope_set, signal);
+        if let Some(reason) = withheld
+            && !inner.canary.is(Break::WithheldUncounted)
+        {
+            inner.withheld.add(reason);
+        }
+        Ok((SignalReceipt { cohorts, communities, withheld }, ticket))
+    }
+
+    /// Adds the signal to each cohort that the user matches; returns how many.
+    fn try_cohort_attribution<G>(
+        &self,
+        permit: &ForwardPermit<G>,
+        scope_set: &Arc<ScopeSet>,
+        signal: &ResolvedSignal,
+    ) -> u32 {
+        if permit.withheld().is_some() {
+            return 0;
+        }
+        self.add_to_each(&scope_set.cohorts, signal)
+    }
+
+    /// Adds the signal to each community that the user is in; returns how many.
+    fn try_community_forwarding<G>(
+        &self,
+        permit: &ForwardPermit<G>,
+        scope_set: &Arc<ScopeSet>,
+        signal: &ResolvedSignal,
+    ) -> u32 {
+        if permit.withheld().is_some() {
+            return 0;
+        }
+        self.add_to_each(&scope_set.communities, signal)
+    }
+
+    fn add_to_each(&self, scopes: &[ScopeId], signal: &ResolvedSignal) -> u32 {
+        let mut added = 0;
+        for scope in scopes {
+            self.add_to_aggregate(*scope, signal);
+            added += 1;
+        }
+        added
+    }
+
+    fn add_to_aggregate(&self, scope: ScopeId, signal: &ResolvedSignal) {
+        let key = AggregateKey { scope, signal_type: signal.signal_type, item: signal.item };
+        self.inner.aggregates.add(key, signal.weight, signal.event_time.ns(), signal.half_life);
+    }
+
+    /// Refuses a time further ahead of `now_ns` than the allowed skew.
+    pub(crate) fn check_not_ahead(&self, at_ns: u64, now_ns: u64) -> Result<()> {
+        let allowed_skew_ns = self.inner.allowed_skew_ns;
+        if at_ns <= now_ns.saturating_add(allowed_skew_ns) {
+            return Ok(());
+        }
+        Err(Error::TooFarAhead { at_ns, now_ns, allowed_skew_ns })
+    }
+}

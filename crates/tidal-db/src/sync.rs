@@ -1,0 +1,70 @@
+//! Locks that outlive a panic, and turns that one caller at a time may take.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Locks `mutex`. What it guards is valid between any two statements of its critical sections,
+/// so a panic of another thread is no reason to refuse.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One turn per key: whoever holds it is the only one who changes what the key stands for.
+///
+/// A turn, unlike a lock, may be held across a commit: only callers with the same key wait.
+#[derive(Debug)]
+pub(crate) struct Turns<K> {
+    taken: Mutex<HashSet<K>>,
+    given_back: Condvar,
+}
+
+impl<K: Eq + Hash + Clone> Turns<K> {
+    pub(crate) fn new() -> Self {
+        Self { taken: Mutex::new(HashSet::new()), given_back: Condvar::new() }
+    }
+
+    /// Waits until nobody has the turn of `key`, then takes it.
+    pub(crate) fn take(&self, key: &K) -> Turn<'_, K> {
+        let mut taken = lock(&self.taken);
+        while taken.contains(key) {
+            taken = self.given_back.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        taken.insert(key.clone());
+        Turn { turns: self, key: key.clone() }
+    }
+
+    /// Takes the turn of `key` if nobody has it.
+    pub(crate) fn try_take(&self, key: &K) -> Option<Turn<'_, K>> {
+        lock(&self.taken).insert(key.clone()).then(|| Turn { turns: self, key: key.clone() })
+    }
+}
+
+/// Given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Turn<'a, K: Eq + Hash + Clone> {
+    turns: &'a Turns<K>,
+    key: K,
+}
+
+impl<K: Eq + Hash + Clone> Drop for Turn<'_, K> {
+    fn drop(&mut self) {
+        lock(&self.turns.taken).remove(&self.key);
+        self.turns.given_back.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Turns;
+
+    #[test]
+    fn a_turn_is_given_once_and_given_back() {
+        let turns = Turns::new();
+        let first = turns.take(&7);
+        assert!(turns.try_take(&7).is_none());
+        assert!(turns.try_take(&8).is_some());
+        drop(first);
+        assert!(turns.try_take(&7).is_some());
+    }
+}

@@ -1,0 +1,52 @@
+//! Every guarantee, tried.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, missing_docs, unreachable_pub, reason = "tests fail by panicking")]
+
+mod scenarios;
+
+use scenarios::{crash, once, promises, race};
+
+#[test]
+fn g1_no_total_moves_after_a_leave_returned() {
+    race::no_total_moves_after_a_leave(|config| config).unwrap();
+}
+
+#[test]
+fn g2_every_crash_keeps_what_was_acknowledged() {
+    let images = crash::every_crash_keeps_what_was_acknowledged(|config| config).unwrap();
+    assert!(images > 1_000, "only {images} crash images were tried");
+}
+
+#[test]
+fn g3_a_leave_survives_reopening() {
+    promises::a_leave_survives_reopening(|config| config).unwrap();
+}
+
+#[test]
+fn g3_a_damaged_record_shuts_the_gate() {
+    promises::a_damaged_record_shuts_the_gate(|config| config).unwrap();
+}
+
+#[test]
+fn g4_history_is_untouched() {
+    promises::history_is_untouched(|config| config).unwrap();
+}
+
+#[test]
+fn g5_late_events_are_withheld() {
+    promises::late_events_are_withheld(|config| config).unwrap();
+}
+
+#[test]
+fn g6_the_first_leave_counts() {
+    promises::the_first_leave_counts(|config| config).unwrap();
+}
+
+#[test]
+fn g8_what_is_withheld_is_said() {
+    promises::what_is_withheld_is_said(|config| config).unwrap();
+}
+
+#[test]
+fn g9_redelivery_counts_once() {
+    once::redelivery_counts_once(|config| config).unwrap();
+}
