@@ -34,7 +34,6 @@ impl Aggregates {
 
 /// One aggregate with what it counts.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct AggregateRow {
     /// Who took the signals.
     pub scope: Scope,

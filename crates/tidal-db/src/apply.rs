@@ -12,7 +12,7 @@ use tidal_entities::{Action, Event, WithheldCounts, check_source_name};
 
 use crate::community::{Asked, StagedTransition};
 use crate::gate::EventTime;
-use crate::log_writer::Origin;
+use crate::log_state::Origin;
 use crate::signals::ResolvedSignal;
 use crate::sync::Turn;
 use crate::{Error, Result, TidalDb};
@@ -23,7 +23,6 @@ const CHUNK_EVENTS: usize = 4096;
 
 /// What an [`apply`](TidalDb::apply) did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ApplyReport {
     /// Events applied, those that changed nothing included.
     pub applied: u64,
@@ -56,6 +55,8 @@ struct Delivery<'a> {
     from_start: Option<[u8; 32]>,
     /// The latest time among skipped events, which moves the newest time too.
     skipped_newest_ns: u64,
+    /// What the clock read when the chunk was taken: no caller's code runs under a turn.
+    now_ns: u64,
     report: ApplyReport,
 }
 
@@ -112,6 +113,7 @@ impl TidalDb {
             next_position: first_position,
             from_start: begins_here.then_some([0; 32]),
             skipped_newest_ns: 0,
+            now_ns: 0,
             report: ApplyReport::default(),
         };
         let mut events = events.into_iter();
@@ -121,6 +123,7 @@ impl TidalDb {
                 break;
             }
             let is_last = chunk.len() < CHUNK_EVENTS;
+            delivery.now_ns = self.now_ns();
             self.apply_chunk(&mut delivery, &chunk)?;
             if is_last {
                 break;
@@ -193,14 +196,14 @@ impl TidalDb {
             if position == reached.position && differs {
                 return Err(Error::SourceReplaced { source_name: delivery.source_name.to_owned(), position });
             }
-            if self.check_not_ahead(event.at_ns, self.now_ns()).is_ok() {
+            if self.check_not_ahead(event.at_ns, delivery.now_ns).is_ok() {
                 delivery.skipped_newest_ns = delivery.skipped_newest_ns.max(event.at_ns);
             }
             delivery.report.skipped += 1;
             delivery.next_position = next_position;
             return Ok(());
         }
-        self.check_not_ahead(event.at_ns, self.now_ns())?;
+        self.check_not_ahead(event.at_ns, delivery.now_ns)?;
         let before = reached.map_or([0; 32], |reached| reached.digest);
         let origin = Origin {
             source_name: delivery.source_name,
@@ -278,12 +281,11 @@ impl TidalDb {
         if chunk.held.contains(&user_id) {
             return Ok(());
         }
-        let turn = match self.inner.transition_turns.try_take(&user_id) {
-            Some(turn) => turn,
-            None => {
-                self.commit_chunk(chunk)?;
-                self.inner.transition_turns.take(&user_id)
-            }
+        let turn = if let Some(turn) = self.inner.transition_turns.try_take(&user_id) {
+            turn
+        } else {
+            self.commit_chunk(chunk)?;
+            self.inner.transition_turns.take(&user_id)
         };
         chunk.turns.push(turn);
         chunk.held.insert(user_id);

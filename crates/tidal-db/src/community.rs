@@ -9,7 +9,7 @@ use tidal_entities::{LogEntry, Transition, TransitionKind, decode_transition, en
 use tidal_keys::{EntityId, Tag, encode_key, entity_tag_prefix};
 
 use crate::canary::Break;
-use crate::log_writer::{Origin, Staging, Ticket};
+use crate::log_state::{Origin, Staging, Ticket};
 use crate::report::DamagedUser;
 use crate::{Error, Result, TidalDb};
 
@@ -166,12 +166,11 @@ impl TidalDb {
         };
         let staged = inner.gate.shut_and(&inner.community_leave_status, user_id, || {
             inner.log.stage(origin, |staging| {
-                let transition = match known_left_at_ns {
-                    Some(_) => None,
-                    None => {
-                        let sequence = staging.append(&LogEntry::Leave { user: user_id, at_ns }, at_ns)?;
-                        Some(Transition { sequence, kind: TransitionKind::Leave, at_ns })
-                    }
+                let transition = if known_left_at_ns.is_none() {
+                    let sequence = staging.append(&LogEntry::Leave { user: user_id, at_ns }, at_ns)?;
+                    Some(Transition { sequence, kind: TransitionKind::Leave, at_ns })
+                } else {
+                    None
                 };
                 staging.see_time(at_ns);
                 if let Some(user) = &damaged {

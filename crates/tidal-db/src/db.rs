@@ -17,14 +17,17 @@ use tidal_storage::Storage;
 use crate::aggregates::Aggregates;
 use crate::canary::{Break, Canary};
 use crate::gate::Gate;
-use crate::log_writer::{LogEnd, LogWriter};
+use crate::log_replay::replay_log;
+use crate::log_state::LogEnd;
+use crate::log_writer::LogWriter;
 use crate::profiles::{Profile, Profiles};
+use crate::record_check::check_leave_records;
 use crate::report::{DamagedRecord, OpenReport};
 use crate::scopes::Interner;
 use crate::signals::WithheldCounters;
 use crate::state_rebuild::{
-    check_leave_records, check_sources, rebuild_attributes, rebuild_community_leave_status,
-    rebuild_community_memberships, rebuild_scopes, replay_log,
+    check_sources, rebuild_attributes, rebuild_community_leave_status, rebuild_community_memberships,
+    rebuild_scopes,
 };
 use crate::stored_schema::open_schema;
 use crate::sync::{Turns, lock};
@@ -107,7 +110,7 @@ impl TidalDb {
     /// [`open_report`](Self::open_report)); [`Error::BehindExpected`]; [`Error::Storage`].
     pub fn from_parts(storage: Storage, config: Config) -> Result<Self> {
         let durability = config.chosen_durability();
-        let schema = open_schema(&storage, &config)?;
+        let (schema, schema_batch) = open_schema(&storage, &config)?;
         let interner = Interner::new();
         let aggregates = Aggregates::default();
         let community_membership = CommunityMembershipIndex::new();
@@ -120,14 +123,13 @@ impl TidalDb {
         let members = rebuild_community_memberships(&storage, &community_membership, &mut replayed)?;
         if !config.canary.is(Break::RestoreSkipped) {
             let undecodable = rebuild_community_leave_status(&storage, &community_leave_status)?;
-            let (damaged, away) =
-                check_leave_records(&storage, &community_leave_status, undecodable, &mut replayed)?;
-            report.sound_records = community_leave_status.len().saturating_sub(damaged.len()) as u64;
-            for user in damaged {
+            let checked = check_leave_records(&storage, &community_leave_status, undecodable, &mut replayed)?;
+            report.sound_records = community_leave_status.len().saturating_sub(checked.damaged.len()) as u64;
+            for user in checked.damaged {
                 report.damaged.push(DamagedRecord { user_id: user.user_id, cause: user.cause.clone() });
                 gate.mark_damaged(user);
             }
-            for (user_id, periods) in away {
+            for (user_id, periods) in checked.away {
                 gate.restore_away_periods(user_id, periods);
             }
         }
@@ -143,6 +145,7 @@ impl TidalDb {
         {
             return Err(Error::BehindExpected { expected, found: replayed.last_sequence });
         }
+        storage.commit(schema_batch)?;
         let withheld = WithheldCounters::default();
         withheld.restore(replayed.withheld);
 
@@ -277,10 +280,10 @@ impl Inner {
             return Err(Error::Closed);
         }
         let flushed = self.log.flush_and_close();
-        let flusher = lock(&self.flusher).take();
-        if let Some(flusher) = flusher {
-            // It ends as soon as the log is closed; a panic of it latched nothing that was promised.
-            let _ended = flusher.join();
+        let thread = lock(&self.flusher).take();
+        if let Some(thread) = thread {
+            // It ends as soon as the log is closed, and its failures are latched in the log.
+            let _ended = thread.join();
         }
         let closed = self.storage.close().map_err(Error::from);
         flushed.and(closed)
@@ -292,7 +295,7 @@ impl Drop for Inner {
         match self.shut_down() {
             Ok(()) | Err(Error::Closed) => {}
             Err(error) => {
-                tracing::error!(%error, "the last flush failed; recent batched signals may be lost")
+                tracing::error!(%error, "the last flush failed; recent batched signals may be lost");
             }
         }
     }

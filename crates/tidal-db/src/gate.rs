@@ -81,7 +81,8 @@ impl Gate {
         let withheld = self.decide(record.as_ref(), user_id, event_time);
         let shard = if self.canary.is(Break::RacyGate) {
             drop(shard);
-            std::thread::yield_now();
+            // Long enough for a leave to return in between.
+            std::thread::sleep(std::time::Duration::from_micros(200));
             None
         } else {
             Some(shard)
@@ -187,11 +188,11 @@ impl Gate {
 
 /// Locks the shard in which `key` is or would be, for reading, and looks `key` up in it. Hit or
 /// miss, no writer gets at the key while the first of the two is held.
-pub(crate) fn read_shard<'a, V, R, P: FnOnce(&V) -> R>(
-    map: &'a DashMap<u64, V>,
+pub(crate) fn read_shard<V, R, P: FnOnce(&V) -> R>(
+    map: &DashMap<u64, V>,
     key: u64,
     pick: P,
-) -> (impl Sized + use<'a, V, R, P>, Option<R>) {
+) -> (impl Sized + use<'_, V, R, P>, Option<R>) {
     let hash = map.hasher().hash_one(key);
     // A shard number is always below the number of shards; the type has no way to say so.
     #[expect(clippy::indexing_slicing, reason = "determine_map answers an index into shards()")]

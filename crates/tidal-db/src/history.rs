@@ -11,7 +11,6 @@ use crate::{Error, Result, TidalDb};
 
 /// One signal of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct HistoryEvent {
     /// Its place in the order of all events and transitions.
     pub sequence: u64,

@@ -9,7 +9,7 @@ use tidal_entities::{
 };
 use tidal_storage::Partition;
 
-use crate::log_writer::{Origin, Ticket};
+use crate::log_state::{Origin, Ticket};
 use crate::{Error, Result, TidalDb};
 
 /// The most communities that one user may be in: each of them costs every signal an update.
@@ -154,7 +154,7 @@ impl TidalDb {
 
     /// A change that changes nothing is as durable as what it repeats, and moves a source on.
     pub(crate) fn stage_nothing(&self, at_ns: u64, origin: Option<&Origin<'_>>) -> Result<Ticket> {
-        let (_, ticket) = self.inner.log.stage(origin, |staging| {
+        let ((), ticket) = self.inner.log.stage(origin, |staging| {
             if origin.is_some() {
                 staging.see_time(at_ns);
             }

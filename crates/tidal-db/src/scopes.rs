@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tidal_entities::{Scope, ScopeId, ScopeSetId, encode_scope, encode_scope_set, scope_key, scope_set_key};
 use tidal_storage::Partition;
 
-use crate::log_writer::Staging;
+use crate::log_state::Staging;
 use crate::sync::lock;
 
 /// The cohorts and communities that take a user's signals at the moment.

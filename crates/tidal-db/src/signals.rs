@@ -10,14 +10,13 @@ use tidal_entities::{
 use crate::aggregates::AggregateKey;
 use crate::canary::Break;
 use crate::gate::{EventTime, ForwardPermit};
-use crate::log_writer::{Origin, Ticket};
+use crate::log_state::{Origin, Ticket};
 use crate::scopes::ScopeSet;
 use crate::{Durability, Error, Result, TidalDb};
 
 /// What became of one signal. The user's history and the item's global aggregate took it in any
 /// case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct SignalReceipt {
     /// How many cohorts took it.
     pub cohorts: u32,

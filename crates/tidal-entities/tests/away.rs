@@ -108,6 +108,10 @@ proptest! {
         prop_assert!(kept.iter().all(|period| period.start < period.end));
         prop_assert!(kept.windows(2).all(|pair| pair[0].end < pair[1].start));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     #[test]
     fn beyond_the_limit_nothing_away_is_forgotten(

@@ -39,7 +39,7 @@
 //! - **Damage is an error.** By default every page is checked when a file is opened. A panic in the engine below
 //!   becomes [`StorageError::EnginePanicked`] (the panic's message still goes to stderr, through the panic hook).
 //! - **One process at a time.** A second open is [`StorageError::AlreadyOpen`].
-//! - **A failure sticks.** After an I/O error, found damage or an engine panic the handle refuses to write
+//! - **A failure sticks.** After an I/O error, a damaged page or an engine panic the handle refuses to write
 //!   ([`StorageError::Latched`]) until the database is closed and opened again.
 //!
 //! # What it is not

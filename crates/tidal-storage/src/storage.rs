@@ -6,7 +6,7 @@ use crate::{Engine, Partition, StorageError, StorageOptions, WriteBatch, store::
 ///
 /// A clone is another handle to the same database. It is closed by [`close`](Self::close), or when the last handle
 /// is dropped; an error at that drop has nobody to go to, so call `close` where it matters. Handles may be used from
-/// any number of threads: readers never wait, writers take turns.
+/// any number of threads: readers do not wait for writers, writers take turns.
 ///
 /// ```
 /// use tidal_keys::{EntityId, Tag, encode_key};

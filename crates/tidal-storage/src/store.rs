@@ -38,9 +38,9 @@ type Value = &'static [u8];
 /// Every call into the engine, the release of what it handed out included, goes through [`Health::contain`], where a
 /// panic becomes an error.
 ///
-/// Lock order: `database` alone, and nothing of the caller is called under it. It is held shared for as long as a
-/// commit takes, fsync included, and that is meant: [`close`](Self::close) takes it alone and so waits for commits
-/// under way. Reads hold it only until their snapshot is taken.
+/// Lock order: `database` alone, and of the caller's code only a medium is called under it. It is held shared for as
+/// long as a commit takes, fsync included, and that is meant: [`close`](Self::close) takes it exclusively and so waits
+/// for commits under way. A read holds it shared while it reads one value; a cursor only until its snapshot is taken.
 pub(crate) struct Store {
     // Nothing once it is closed.
     database: RwLock<Option<Database>>,

@@ -70,6 +70,36 @@ fn any_read_that_fails_while_opening_is_an_error() {
 }
 
 #[test]
+fn any_call_that_fails_while_a_killed_file_is_repaired_loses_nothing() {
+    let medium = TestMedium::from_bytes(sample_bytes());
+    let storage = StorageOptions::new().open_on(medium.clone()).unwrap();
+    storage.commit(two_part_batch()).unwrap();
+    let killed = medium.memory.snapshot();
+    let intact = everything(&storage).unwrap();
+    for fate in [Fate::Fails, Fate::Panics] {
+        let mut refused = 0;
+        for position in 0.. {
+            let medium = TestMedium::from_bytes(killed.clone());
+            medium.plan(fate, |call| !call.is_read(), position);
+            let opened = StorageOptions::new().open_on(medium.clone());
+            if !medium.has_struck() {
+                opened.unwrap();
+                break;
+            }
+            match opened {
+                Err(StorageError::Io { .. }) => assert_eq!(fate, Fate::Fails),
+                Err(StorageError::EnginePanicked { .. }) => assert_eq!(fate, Fate::Panics),
+                other => panic!("call {position}: {other:?}"),
+            }
+            let again = StorageOptions::new().open_on(medium).unwrap();
+            assert_eq!(everything(&again).unwrap(), intact, "call {position}");
+            refused += 1;
+        }
+        assert!(refused > 3, "only {refused} calls were tried");
+    }
+}
+
+#[test]
 fn any_read_that_fails_during_a_scan_ends_it_with_an_error() {
     let medium = Arc::new(MemoryMedium::default());
     let mut first = WriteBatch::new();
@@ -84,29 +114,21 @@ fn any_read_that_fails_during_a_scan_ends_it_with_an_error() {
         // Without a cache every page is read anew.
         let storage = StorageOptions::new().cache_size_bytes(0).open_on(medium.clone()).unwrap();
         medium.plan(Fate::Fails, Call::is_read, position);
-        let outcome = storage.users_engine().scan_tag(Tag::CommunityLeave);
-        if !medium.has_struck() {
-            let mut scan = outcome.unwrap();
-            let mut count = 0_u32;
-            let error = loop {
-                match scan.next() {
-                    Some(Ok(_)) => count += 1,
-                    Some(Err(error)) => break Some(error),
-                    None => break None,
-                }
-            };
+        let mut count = 0_u32;
+        let outcome = storage.users_engine().scan_tag(Tag::CommunityLeave).and_then(|mut scan| {
+            let outcome = scan.try_for_each(|row| row.map(|_| count += 1));
             assert!(scan.next().is_none(), "read {position}: a scan went on after its end");
-            if !medium.has_struck() {
-                assert_eq!((error.is_none(), count), (true, 2000));
-                break;
-            }
-            assert!(
-                matches!(error, Some(StorageError::Io { .. })),
-                "read {position}: {error:?} after {count} rows"
-            );
-        } else {
-            assert!(matches!(outcome, Err(StorageError::Io { .. })), "read {position}");
+            outcome
+        });
+        if !medium.has_struck() {
+            outcome.unwrap();
+            assert_eq!(count, 2000);
+            break;
         }
+        assert!(
+            matches!(outcome, Err(StorageError::Io { .. })),
+            "read {position}: {outcome:?} after {count} rows"
+        );
         let refusal = storage.users_engine().put(&leave_key(1), &LEFT_AT_100).unwrap_err();
         assert!(matches!(refusal, StorageError::Latched { .. }), "{refusal}");
         refused += 1;

@@ -272,6 +272,8 @@ fn key_in_the_wrong_table_is_damage_when_it_is_read() {
     }
     let last = storage.creators_engine().last(tidal_keys::Tag::Metadata);
     assert!(matches!(last, Err(StorageError::Damaged { .. })));
+    // One strange row is no reason to refuse a leave.
+    storage.users_engine().put(&leave_key(8), &LEFT_AT_100).unwrap();
 }
 
 #[test]
@@ -291,6 +293,7 @@ fn database_open_already_is_refused() {
     assert!(second.users_engine().get(&leave_key(8)).unwrap().is_some());
 }
 
+#[cfg(unix)]
 #[test]
 fn link_to_a_database_is_the_same_database() {
     let (directory, path) = directory_with_database();
@@ -301,6 +304,7 @@ fn link_to_a_database_is_the_same_database() {
     storage.close().unwrap();
 }
 
+#[cfg(unix)]
 #[test]
 fn unreadable_file_is_refused() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -318,6 +322,7 @@ fn unreadable_file_is_refused() {
     assert_eq!(fs::read(&path).unwrap(), whole);
 }
 
+#[cfg(unix)]
 #[test]
 fn creating_over_anything_is_refused_and_leaves_it() {
     let (directory, path) = directory_with_database();
@@ -343,6 +348,15 @@ fn creating_over_anything_is_refused_and_leaves_it() {
     assert_eq!(names(directory.path()), ["empty", "example.tidal", "folder", "link"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn created_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (_directory, path) = directory_with_database();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
 #[test]
 fn creation_with_an_unsound_batch_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -353,6 +367,21 @@ fn creation_with_an_unsound_batch_leaves_nothing() {
     let error = StorageOptions::new().create_with(&path, first).unwrap_err();
     assert!(matches!(&error, StorageError::Key { .. }), "{error}");
     assert!(names(directory.path()).is_empty());
+}
+
+#[test]
+fn of_many_creations_of_one_path_one_succeeds() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("example.tidal");
+    let created: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| Storage::create(&path))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(created.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+    for refused in created.iter().filter_map(|outcome| outcome.as_ref().err()) {
+        assert!(matches!(refused, StorageError::AlreadyExists { .. }), "{refused}");
+    }
+    assert_eq!(names(directory.path()), ["example.tidal"]);
 }
 
 #[test]

@@ -30,7 +30,10 @@ fn visible(db: &TidalDb) -> Seen<Visible> {
         communities: users.iter().map(|user| db.communities_of(*user)).collect(),
         counts: scopes.iter().map(|scope| count(db, scope)).collect::<Seen<_>>()?,
         history_lens: users.iter().map(|user| Ok(ok(db.history(*user))?.count())).collect::<Seen<_>>()?,
-        transitions: users.iter().map(|user| Ok(ok(db.membership_history(*user))?.len())).collect::<Seen<_>>()?,
+        transitions: users
+            .iter()
+            .map(|user| Ok(ok(db.membership_history(*user))?.len()))
+            .collect::<Seen<_>>()?,
     })
 }
 
@@ -53,11 +56,11 @@ fn script() -> Vec<fn(&TidalDb) -> tidal_db::Result<()>> {
 
 /// Runs the script, then opens every image that a crash could have left at any moment of it: it
 /// must show the last acknowledged state, or that of the call under way. Returns how many images.
-pub fn every_crash_keeps_what_was_acknowledged(alter: impl Fn(Config) -> Config) -> Seen<usize> {
+pub fn every_crash_keeps_what_was_acknowledged(adapt: impl Fn(Config) -> Config) -> Seen<usize> {
     let medium = Arc::new(RecordingMedium::default());
     let storage = ok(Storage::options().create_on(medium.clone(), WriteBatch::new()))?;
     let (_, config) = config();
-    let db = ok(TidalDb::from_parts(storage, alter(config)))?;
+    let db = ok(TidalDb::from_parts(storage, adapt(config)))?;
     let mut acknowledged = vec![(medium.steps_len(), visible(&db)?)];
     for step in script() {
         ok(step(&db))?;
@@ -72,7 +75,7 @@ pub fn every_crash_keeps_what_was_acknowledged(alter: impl Fn(Config) -> Config)
         for crash_at in *from..=*to {
             for image in images_at(&steps, crash_at) {
                 let (_, config) = super::config();
-                let seen = visible(&open_image(image, alter(config))?)?;
+                let seen = visible(&open_image(image, adapt(config))?)?;
                 let allowed = seen == *before && crash_at < *to || seen == *after;
                 ensure!(
                     allowed || (crash_at == *from && seen == *before),

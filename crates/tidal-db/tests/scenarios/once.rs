@@ -27,10 +27,10 @@ fn events() -> Vec<Event> {
 }
 
 /// A source is delivered, the process dies, and the source is delivered again from its start.
-pub fn redelivery_counts_once(alter: impl Fn(Config) -> Config) -> Seen {
-    let (_, before) = config();
+pub fn redelivery_counts_once(adapt: impl Fn(Config) -> Config) -> Seen {
+    let (_, first) = config();
     let medium = Arc::new(MemoryMedium::default());
-    let db = create_on(&medium, alter(before))?;
+    let db = create_on(&medium, adapt(first))?;
     let report = ok(db.apply("queue", 1, events()))?;
     ensure!((report.applied, report.skipped) == (8, 0), "the first delivery: {report:?}");
     ensure!((report.forwarded, report.withheld.left) == (2, 1), "the first delivery: {report:?}");
@@ -38,8 +38,8 @@ pub fn redelivery_counts_once(alter: impl Fn(Config) -> Config) -> Seen {
     let image = medium.snapshot();
     drop(db);
 
-    let (_, after) = config();
-    let db = open_image(image, alter(after))?;
+    let (_, second) = config();
+    let db = open_image(image, adapt(second))?;
     let report = ok(db.apply("queue", 1, events()))?;
     ensure!((report.applied, report.skipped) == (0, 8), "the second delivery: {report:?}");
     ensure!(report.position == Some(8), "the second delivery: {report:?}");

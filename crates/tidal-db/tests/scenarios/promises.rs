@@ -10,16 +10,16 @@ use super::{ITEM, Seen, community, config, count, create_on, ok, open_image, set
 use crate::ensure;
 
 /// G3: who left is still out when the database was opened again.
-pub fn a_leave_survives_reopening(alter: impl Fn(Config) -> Config) -> Seen {
-    let (_, before) = config();
+pub fn a_leave_survives_reopening(adapt: impl Fn(Config) -> Config) -> Seen {
+    let (_, first) = config();
     let medium = Arc::new(MemoryMedium::default());
-    let db = create_on(&medium, alter(before))?;
+    let db = create_on(&medium, adapt(first))?;
     settle_in(&db)?;
     ok(db.leave_community_layer(7))?;
     ok(db.close())?;
 
-    let (_, after) = config();
-    let db = open_image(medium.snapshot(), alter(after))?;
+    let (_, second) = config();
+    let db = open_image(medium.snapshot(), adapt(second))?;
     let receipt = ok(db.signal(7, ITEM, "view", 1.0))?;
     ensure!(receipt.withheld == Some(Withheld::Left), "the receipt says {receipt:?}");
     ensure!(three_counts(&db)? == [0; 3], "the scopes took {:?}", three_counts(&db)?);
@@ -29,10 +29,10 @@ pub fn a_leave_survives_reopening(alter: impl Fn(Config) -> Config) -> Seen {
 }
 
 /// G3: a record that does not decode counts as Left, and only a repair opens the way back.
-pub fn a_damaged_record_shuts_the_gate(alter: impl Fn(Config) -> Config) -> Seen {
-    let (_, before) = config();
+pub fn a_damaged_record_shuts_the_gate(adapt: impl Fn(Config) -> Config) -> Seen {
+    let (_, first) = config();
     let medium = Arc::new(MemoryMedium::default());
-    let db = create_on(&medium, alter(before))?;
+    let db = create_on(&medium, adapt(first))?;
     settle_in(&db)?;
     ok(db.close())?;
 
@@ -41,8 +41,8 @@ pub fn a_damaged_record_shuts_the_gate(alter: impl Fn(Config) -> Config) -> Seen
     ok(storage.users_engine().put(&key, &[0; 8]))?;
     ok(storage.close())?;
 
-    let (_, after) = config();
-    let db = open_image(medium.snapshot(), alter(after))?;
+    let (_, second) = config();
+    let db = open_image(medium.snapshot(), adapt(second))?;
     let found: Vec<u64> = db.open_report().damaged.iter().map(|record| record.user_id).collect();
     ensure!(found == [7], "the report names {found:?}");
     let receipt = ok(db.signal(7, ITEM, "view", 1.0))?;
@@ -59,9 +59,9 @@ pub fn a_damaged_record_shuts_the_gate(alter: impl Fn(Config) -> Config) -> Seen
 }
 
 /// G4: the user's history and the item's global aggregate take every signal.
-pub fn history_is_untouched(alter: impl Fn(Config) -> Config) -> Seen {
+pub fn history_is_untouched(adapt: impl Fn(Config) -> Config) -> Seen {
     let (_, config) = config();
-    let db = ok(alter(config).ephemeral().open())?;
+    let db = ok(adapt(config).ephemeral().open())?;
     settle_in(&db)?;
     ok(db.signal(7, ITEM, "view", 1.0))?;
     ok(db.leave_community_layer(7))?;
@@ -79,16 +79,21 @@ pub fn history_is_untouched(alter: impl Fn(Config) -> Config) -> Seen {
 }
 
 /// G5: an event of an away period is withheld whenever it arrives; the ends of the period are exact.
-pub fn late_events_are_withheld(alter: impl Fn(Config) -> Config) -> Seen {
-    let (clock, before) = config();
+pub fn late_events_are_withheld(adapt: impl Fn(Config) -> Config) -> Seen {
+    let (clock, first) = config();
     let medium = Arc::new(MemoryMedium::default());
-    let db = create_on(&medium, alter(before))?;
+    let db = create_on(&medium, adapt(first))?;
     ok(db.join_community(7, 1))?;
     clock.set(2_000);
     ok(db.leave_community_layer(7))?;
     clock.set(3_000);
     ok(db.rejoin_community_layer(7))?;
-    let late = [(1_999, None), (2_000, Some(Withheld::AwayPeriod)), (2_999, Some(Withheld::AwayPeriod)), (3_000, None)];
+    let late = [
+        (1_999, None),
+        (2_000, Some(Withheld::AwayPeriod)),
+        (2_999, Some(Withheld::AwayPeriod)),
+        (3_000, None),
+    ];
     for (at_ns, wanted) in late {
         let receipt = ok(db.signal_at(7, ITEM, "view", 1.0, at_ns))?;
         ensure!(receipt.withheld == wanted, "at {at_ns}: {receipt:?}");
@@ -99,8 +104,8 @@ pub fn late_events_are_withheld(alter: impl Fn(Config) -> Config) -> Seen {
     ensure!(receipt.withheld.is_none(), "now, with the clock set back: {receipt:?}");
     ok(db.close())?;
 
-    let (_, after) = config();
-    let db = open_image(medium.snapshot(), alter(after))?;
+    let (_, second) = config();
+    let db = open_image(medium.snapshot(), adapt(second))?;
     let receipt = ok(db.signal_at(7, ITEM, "view", 1.0, 2_500))?;
     ensure!(receipt.withheld == Some(Withheld::AwayPeriod), "after a restart: {receipt:?}");
     ensure!(count(&db, &community(1))? == 3, "the community took {}", count(&db, &community(1))?);
@@ -108,9 +113,9 @@ pub fn late_events_are_withheld(alter: impl Fn(Config) -> Config) -> Seen {
 }
 
 /// G6: the first leave of an away period counts, and repeating it changes nothing.
-pub fn the_first_leave_counts(alter: impl Fn(Config) -> Config) -> Seen {
+pub fn the_first_leave_counts(adapt: impl Fn(Config) -> Config) -> Seen {
     let (clock, config) = config();
-    let db = ok(alter(config).ephemeral().open())?;
+    let db = ok(adapt(config).ephemeral().open())?;
     for at_ns in [100, 999, 50] {
         clock.set(at_ns);
         let membership = ok(db.leave_community_layer(7))?;
@@ -127,9 +132,9 @@ pub fn the_first_leave_counts(alter: impl Fn(Config) -> Config) -> Seen {
 }
 
 /// G8: every withheld signal is counted by its reason.
-pub fn what_is_withheld_is_said(alter: impl Fn(Config) -> Config) -> Seen {
+pub fn what_is_withheld_is_said(adapt: impl Fn(Config) -> Config) -> Seen {
     let (_, config) = config();
-    let db = ok(alter(config).ephemeral().open())?;
+    let db = ok(adapt(config).ephemeral().open())?;
     ok(db.leave_community_layer(7))?;
     for _ in 0..5 {
         let receipt = ok(db.signal(7, ITEM, "view", 1.0))?;

@@ -15,11 +15,11 @@ const ROUNDS: usize = 40;
 
 /// Eight threads signal while user 7 leaves. Once the leave returned no total moves, the three
 /// scopes agree, the log tells the same order, and a reopened database gives the same.
-pub fn no_total_moves_after_a_leave(alter: impl Fn(Config) -> Config) -> Seen {
+pub fn no_total_moves_after_a_leave(adapt: impl Fn(Config) -> Config) -> Seen {
     for round in 0..ROUNDS {
         let (_, config) = config();
         let medium = Arc::new(MemoryMedium::default());
-        let db = create_on(&medium, alter(config))?;
+        let db = create_on(&medium, adapt(config))?;
         settle_in(&db)?;
         one_leave_among_signals(&db, round)?;
         let in_memory = (three_counts(&db)?, count(&db, &Scope::Global)?);

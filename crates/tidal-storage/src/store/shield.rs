@@ -100,14 +100,11 @@ impl<B: StorageBackend> StorageBackend for ShieldHandle<B> {
             operation.replay(offset, out);
             len = operation.new_len().unwrap_or(len);
         }
-        if u64::try_from(out.len())
-            .ok()
-            .and_then(|wanted| offset.checked_add(wanted))
-            .is_none_or(|end| end > len)
-        {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let wanted = u64::try_from(out.len()).map_err(io::Error::other)?;
+        match offset.checked_add(wanted) {
+            Some(end) if end <= len => Ok(()),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
-        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

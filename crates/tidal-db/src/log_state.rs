@@ -1,0 +1,253 @@
+//! What is staged and not yet on disk. Everything here happens under the log's lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tidal_entities::{LogEntry, LogRowBuilder, SourcePosition, encode_source_position, source_key};
+use tidal_keys::EncodedKey;
+use tidal_storage::{Partition, WriteBatch};
+
+use crate::canary::{Break, Canary};
+use crate::{Error, Result};
+
+/// A row is closed when it has grown to this: big rows are good to append, bad to look things up in.
+const ROW_BYTES: usize = 64 * 1024;
+
+/// Where an entry of a source came from; staged together with its effect.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    pub(crate) source_name: &'a str,
+    pub(crate) first_position: u64,
+    pub(crate) position: u64,
+    pub(crate) digest: [u8; 32],
+}
+
+/// The number of the commit that will carry what was staged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// What a source has reached: `reached` in memory, `durable_position` on disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SourceState {
+    pub(crate) reached: SourcePosition,
+    pub(crate) durable_position: Option<u64>,
+}
+
+/// A log row as it is stored: key and value.
+pub(crate) type StoredRow = (EncodedKey, Vec<u8>);
+
+/// What an open found the log to be.
+#[derive(Debug, Default)]
+pub(crate) struct LogEnd {
+    pub(crate) last_sequence: u64,
+    pub(crate) newest_time_ns: u64,
+    pub(crate) sources: HashMap<String, SourcePosition>,
+    pub(crate) canary: Canary,
+}
+
+/// What the next commit will hold.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) row: LogRowBuilder,
+    pub(crate) closed_rows: Vec<StoredRow>,
+    pub(crate) state_rows: WriteBatch,
+    pub(crate) moved_sources: Vec<String>,
+    pub(crate) events: usize,
+    pub(crate) oldest_at: Option<Instant>,
+}
+
+impl Pending {
+    fn new(next_sequence: u64) -> Self {
+        Self {
+            row: LogRowBuilder::new(next_sequence),
+            closed_rows: Vec::new(),
+            state_rows: WriteBatch::new(),
+            moved_sources: Vec::new(),
+            events: 0,
+            oldest_at: None,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.row.is_empty()
+            && self.closed_rows.is_empty()
+            && self.state_rows.is_empty()
+            && self.moved_sources.is_empty()
+    }
+
+    /// Appends an entry, or changes nothing.
+    fn append(&mut self, entry: &LogEntry, newest_time_ns: u64) -> Result<u64> {
+        let sequence = self
+            .row
+            .push(entry)
+            .map_err(|cause| Error::Unloggable { what: "an entry of the log cannot be laid out", cause })?;
+        if self.row.len_bytes() >= ROW_BYTES {
+            self.close_row(newest_time_ns);
+        }
+        Ok(sequence)
+    }
+
+    fn close_row(&mut self, newest_time_ns: u64) {
+        if self.row.is_empty() {
+            return;
+        }
+        let next = LogRowBuilder::new(self.row.next_sequence());
+        self.closed_rows.push(std::mem::replace(&mut self.row, next).finish(newest_time_ns));
+    }
+}
+
+/// The commit under way: its rows stay readable until they are known to be on disk.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) number: u64,
+    pub(crate) rows: Arc<Vec<StoredRow>>,
+    pub(crate) events: usize,
+    pub(crate) last_sequence: u64,
+    pub(crate) sources: Vec<(String, u64)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct LogState {
+    pub(crate) pending: Pending,
+    /// The number that `pending` will have as a commit.
+    pub(crate) pending_number: u64,
+    pub(crate) in_flight: Option<InFlight>,
+    pub(crate) durable_number: u64,
+    pub(crate) durable_sequence: u64,
+    pub(crate) newest_time_ns: u64,
+    pub(crate) sources: HashMap<String, SourceState>,
+    pub(crate) canary: Canary,
+    pub(crate) failure: Option<Arc<Error>>,
+    pub(crate) closed: bool,
+}
+
+impl LogState {
+    pub(crate) fn new(end: LogEnd) -> Self {
+        let on_disk =
+            |reached: SourcePosition| SourceState { reached, durable_position: Some(reached.position) };
+        Self {
+            pending: Pending::new(end.last_sequence + 1),
+            pending_number: 1,
+            in_flight: None,
+            durable_number: 0,
+            durable_sequence: end.last_sequence,
+            newest_time_ns: end.newest_time_ns,
+            sources: end.sources.into_iter().map(|(name, reached)| (name, on_disk(reached))).collect(),
+            canary: end.canary,
+            failure: None,
+            closed: false,
+        }
+    }
+
+    pub(crate) fn writable(&self) -> Result<()> {
+        if let Some(cause) = &self.failure {
+            return Err(Error::Latched { cause: Arc::clone(cause) });
+        }
+        if self.closed { Err(Error::Closed) } else { Ok(()) }
+    }
+
+    pub(crate) fn undurable_events(&self) -> usize {
+        self.pending.events + self.in_flight.as_ref().map_or(0, |commit| commit.events)
+    }
+
+    /// Closes the pending commit and makes room for the next.
+    pub(crate) fn take_pending(&mut self) -> Result<(WriteBatch, InFlight)> {
+        let mut sources = Vec::new();
+        for name in std::mem::take(&mut self.pending.moved_sources) {
+            let Some(source) = self.sources.get(&name) else { continue };
+            if self.canary.is(Break::PositionSkipped) {
+                continue;
+            }
+            let SourcePosition { first_position, position, digest } = source.reached;
+            let entry = LogEntry::SourcePosition { source: name.clone(), first_position, position, digest };
+            self.pending.append(&entry, self.newest_time_ns)?;
+            let key = source_key(&name);
+            let value = encode_source_position(&key, &source.reached);
+            self.pending.state_rows.put(Partition::System, &key, &value);
+            sources.push((name, source.reached.position));
+        }
+        self.pending.close_row(self.newest_time_ns);
+        let next_sequence = self.pending.row.next_sequence();
+        let taken = std::mem::replace(&mut self.pending, Pending::new(next_sequence));
+        let mut batch = taken.state_rows;
+        for (key, value) in &taken.closed_rows {
+            batch.put(Partition::System, key, value);
+        }
+        let number = self.pending_number;
+        self.pending_number += 1;
+        let commit = InFlight {
+            number,
+            rows: Arc::new(taken.closed_rows),
+            events: taken.events,
+            last_sequence: next_sequence - 1,
+            sources,
+        };
+        Ok((batch, commit))
+    }
+
+    /// Publishes the outcome of the commit in flight. After a failure its rows stay readable in memory.
+    pub(crate) fn finish_commit(&mut self, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => {
+                let Some(commit) = self.in_flight.take() else { return };
+                self.durable_number = commit.number;
+                self.durable_sequence = commit.last_sequence;
+                for (name, position) in commit.sources {
+                    if let Some(source) = self.sources.get_mut(&name) {
+                        source.durable_position = Some(position);
+                    }
+                }
+            }
+            Err(cause) => self.failure = Some(Arc::new(cause)),
+        }
+    }
+
+    /// Moves a source on, in the commit that is being staged.
+    pub(crate) fn advance_source(&mut self, origin: &Origin<'_>) {
+        let Origin { source_name, first_position, position, digest } = *origin;
+        let known = self.sources.get(source_name).map(|source| source.reached.first_position);
+        let first_position = known.unwrap_or(first_position);
+        let reached = SourcePosition { first_position, position, digest };
+        if let Some(source) = self.sources.get_mut(source_name) {
+            source.reached = reached;
+        } else {
+            self.sources.insert(source_name.to_owned(), SourceState { reached, durable_position: None });
+        }
+        if !self.pending.moved_sources.iter().any(|name| name == source_name) {
+            self.pending.moved_sources.push(source_name.to_owned());
+        }
+    }
+}
+
+/// What a change may do while it is being staged.
+#[derive(Debug)]
+pub(crate) struct Staging<'a> {
+    pub(crate) state: &'a mut LogState,
+}
+
+impl Staging<'_> {
+    /// Appends an entry that took place at `at_ns`; returns its sequence. Changes nothing if it fails.
+    pub(crate) fn append(&mut self, entry: &LogEntry, at_ns: u64) -> Result<u64> {
+        let newest_time_ns = self.state.newest_time_ns.max(at_ns);
+        let sequence = self.state.pending.append(entry, newest_time_ns)?;
+        self.state.newest_time_ns = newest_time_ns;
+        self.state.pending.events += 1;
+        Ok(sequence)
+    }
+
+    /// Moves the newest time without an entry.
+    pub(crate) fn see_time(&mut self, at_ns: u64) {
+        self.state.newest_time_ns = self.state.newest_time_ns.max(at_ns);
+    }
+
+    /// Puts a row of derived state into the same commit.
+    pub(crate) fn put(&mut self, partition: Partition, key: &[u8], value: &[u8]) {
+        self.state.pending.state_rows.put(partition, key, value);
+    }
+
+    /// Removes a row of derived state in the same commit.
+    pub(crate) fn delete(&mut self, partition: Partition, key: &[u8]) {
+        self.state.pending.state_rows.delete(partition, key);
+    }
+}

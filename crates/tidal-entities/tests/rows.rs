@@ -1,0 +1,291 @@
+//! Sealed rows: what goes in comes out, and nothing else does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests fail by panicking"
+)]
+
+mod common;
+
+use common::{chain, single_bit_flips};
+use proptest::prelude::*;
+use tidal_entities::{
+    AggregateState, CodecError, HalfLife, InternedId, Scope, ScopeId, ScopeSetId, SignalTypeId,
+    SourcePosition, Transition, TransitionKind, Weight, aggregate_key, attribute_key, decode_aggregate,
+    decode_attribute, decode_joined, decode_scope, decode_scope_set, decode_source_position,
+    decode_transition, encode_aggregate, encode_attribute, encode_joined, encode_scope, encode_scope_set,
+    encode_source_position, encode_transition, joined_key, parse_aggregate_key, parse_attribute_key,
+    parse_interned_key, parse_joined_key, parse_log_row_key, parse_source_key, parse_transition_key,
+    scope_key, scope_set_key, seal, source_key, transition_key, unseal,
+};
+use tidal_keys::{EncodedKey, EntityId, Tag, encode_key};
+
+fn weight(nanos: i64) -> Weight {
+    Weight::from_nanos(nanos).unwrap()
+}
+
+fn aggregate() -> AggregateState {
+    let mut state = AggregateState::default();
+    state.add(weight(5), 0, HalfLife::MIN);
+    state.add(weight(-7), 100 * HalfLife::MIN.ns(), HalfLife::MIN);
+    state
+}
+
+type Decode = fn(&[u8], &[u8]) -> Result<(), CodecError>;
+
+/// One row of each kind with its decoder.
+fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
+    let (transition_key, transition) =
+        encode_transition(7, &Transition { sequence: 1, kind: TransitionKind::Leave, at_ns: 100 });
+    let joined = joined_key(7, 4);
+    let attribute = attribute_key(7, "region");
+    let scope = scope_key(ScopeId(3));
+    let scope_set = scope_set_key(ScopeSetId(3));
+    let source = source_key("events.csv");
+    let aggregate_key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
+    let position = SourcePosition { first_position: 1, position: 9, digest: [0xd1; 32] };
+    let joined_row = encode_joined(&joined, 5);
+    let attribute_row = encode_attribute(&attribute, 5, "Scotland");
+    let scope_row = encode_scope(&scope, &Scope::Cohort("region=Scotland".into()));
+    let scope_set_row = encode_scope_set(&scope_set, &[ScopeId(1), ScopeId(2)]);
+    let source_row = encode_source_position(&source, &position);
+    let aggregate_row = encode_aggregate(&aggregate_key, 5, &aggregate());
+    vec![
+        ("transition", transition_key, transition, |key, value| decode_transition(key, value).map(drop)),
+        ("membership", joined, joined_row, |key, value| decode_joined(key, value).map(drop)),
+        ("attribute", attribute, attribute_row, |key, value| decode_attribute(key, value).map(drop)),
+        ("scope", scope, scope_row, |key, value| decode_scope(key, value).map(drop)),
+        ("set of scopes", scope_set, scope_set_row, |key, value| decode_scope_set(key, value).map(drop)),
+        ("source position", source, source_row, |key, value| decode_source_position(key, value).map(drop)),
+        ("aggregate", aggregate_key, aggregate_row, |key, value| decode_aggregate(key, value).map(drop)),
+    ]
+}
+
+#[test]
+fn every_single_bit_flip_is_refused() {
+    for (name, key, row, decode) in rows() {
+        assert!(decode(&key, &row).is_ok(), "{name}");
+        for flipped in single_bit_flips(&row) {
+            let error = decode(&key, &flipped).unwrap_err();
+            assert!(matches!(error, CodecError::Checksum { .. }), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn every_row_under_a_key_that_differs_in_one_bit_is_refused() {
+    for (name, key, row, decode) in rows() {
+        for flipped in single_bit_flips(&key) {
+            assert!(decode(&flipped, &row).is_err(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_other_length_is_refused() {
+    for (name, key, row, decode) in rows() {
+        for len in 0..row.len() {
+            assert!(decode(&key, &row[..len]).is_err(), "{name} of {len} bytes");
+        }
+        assert!(decode(&key, &[&row[..], &[0]].concat()).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn sealed_payloads_of_a_wrong_shape_are_refused() {
+    for (name, key, row, decode) in rows() {
+        let payload = unseal(&key, &row).unwrap();
+        // An attribute may have any value, and a set any number of scopes.
+        if name != "attribute" && name != "scope" {
+            let long = seal(&key, &[payload, &[1, 2, 3]].concat());
+            assert!(
+                matches!(
+                    decode(&key, &long),
+                    Err(CodecError::TrailingBytes { .. } | CodecError::CutShort { .. })
+                ),
+                "{name}"
+            );
+            let short = seal(&key, &payload[..payload.len() - 1]);
+            assert!(matches!(decode(&key, &short), Err(CodecError::CutShort { .. })), "{name}");
+        }
+        assert!(name == "set of scopes" || decode(&key, &seal(&key, b"")).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn keys_of_other_rows_are_refused() {
+    let keys: Vec<EncodedKey> = rows().into_iter().map(|(_, key, _, _)| key).collect();
+    let parsers: [(&str, fn(&[u8]) -> bool); 7] = [
+        ("transition", |key| parse_transition_key(key).is_ok()),
+        ("membership", |key| parse_joined_key(key).is_ok()),
+        ("attribute", |key| parse_attribute_key(key).is_ok()),
+        ("interned", |key| parse_interned_key(key).is_ok()),
+        ("source", |key| parse_source_key(key).is_ok()),
+        ("aggregate", |key| parse_aggregate_key(key).is_ok()),
+        ("log row", |key| parse_log_row_key(key).is_ok()),
+    ];
+    let table: Vec<(&str, usize)> =
+        parsers.map(|(name, parses)| (name, keys.iter().filter(|key| parses(key)).count())).to_vec();
+    // The key of a source position could be that of an attribute of user 0: their partitions tell them apart.
+    let expected = [
+        ("transition", 1),
+        ("membership", 1),
+        ("attribute", 2),
+        ("interned", 2),
+        ("source", 1),
+        ("aggregate", 1),
+        ("log row", 0),
+    ];
+    assert_eq!(table, expected);
+    for (name, parses) in parsers {
+        assert!(!parses(b""), "{name}");
+        assert!(!parses(&encode_key(EntityId::new(u64::MAX), Tag::Index, b"scope")), "{name}");
+        assert!(!parses(&encode_key(EntityId::new(7), Tag::CommunityTransition, b"short")), "{name}");
+        assert!(!parses(&encode_key(EntityId::new(7), Tag::Metadata, b"\xff")), "{name}");
+    }
+}
+
+#[test]
+fn keys_sort_as_numbers_do() {
+    for pair in [0, 1, 255, 256, 1 << 32, u64::MAX - 1, u64::MAX].windows(2) {
+        assert!(transition_key(7, pair[0]) < transition_key(7, pair[1]));
+        assert!(joined_key(7, pair[0]) < joined_key(7, pair[1]));
+    }
+    assert!(
+        aggregate_key(1, ScopeId(255), SignalTypeId(0)) < aggregate_key(1, ScopeId(256), SignalTypeId(0))
+    );
+    assert!(
+        aggregate_key(1, ScopeId(1), SignalTypeId(255)) < aggregate_key(1, ScopeId(1), SignalTypeId(256))
+    );
+}
+
+#[test]
+fn messages_name_what_is_wrong() {
+    let key = scope_key(ScopeId(3));
+    let (transition_key, row) =
+        encode_transition(7, &Transition { sequence: 1, kind: TransitionKind::Leave, at_ns: 100 });
+    let mut payload = unseal(&transition_key, &row).unwrap().to_vec();
+    payload[40] = 1;
+    let with_hash = seal(&transition_key, &payload);
+    let aggregate_key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
+    let aggregate_of = |count: u64, weight: i128, epochs: &[(u64, [u64; 3])]| {
+        let mut payload = [5_u64.to_le_bytes(), count.to_le_bytes()].concat();
+        payload.extend_from_slice(&weight.to_le_bytes());
+        for (epoch, limbs) in epochs {
+            payload.extend_from_slice(&epoch.to_le_bytes());
+            payload.extend(limbs.iter().flat_map(|limb| limb.to_le_bytes()));
+        }
+        decode_aggregate(&aggregate_key, &seal(&aggregate_key, &payload)).map(drop)
+    };
+    let refused = [
+        decode_scope(&key, b"abc").map(drop),
+        decode_scope(&key, &seal(b"another key", &[0])).map(drop),
+        decode_scope(&key, &seal(&key, &[9])).map(drop),
+        decode_scope(&key, &seal(&key, &[1, 2, 3])).map(drop),
+        decode_scope(&key, &seal(&key, &[0, 2, 3])).map(drop),
+        decode_scope(&key, &seal(&key, &[2, 0xff])).map(drop),
+        decode_transition(&transition_key, &with_hash).map(drop),
+        decode_transition(&key, &row).map(drop),
+        decode_transition(b"short", &row).map(drop),
+        aggregate_of(u64::MAX, 0, &[]),
+        aggregate_of(1, 1_000_000_000_000_000_001, &[]),
+        aggregate_of(1, 1, &[(0, [0; 3])]),
+        aggregate_of(1, 1, &[(1, [1, 0, 0]), (1, [1, 0, 0])]),
+        aggregate_of(2, 1, &[(1, [0, 0, 1])]),
+    ];
+    let messages: Vec<String> = refused.into_iter().map(|refused| chain(&refused.unwrap_err())).collect();
+    insta::assert_snapshot!("codec_errors", messages.join("\n"));
+    assert!(aggregate_of(1, -1_000_000_000_000_000_000, &[(0, [u64::MAX, u64::MAX >> 1, 0])]).is_ok());
+    assert!(aggregate_of(2, 1, &[(1, [u64::MAX, u64::MAX, 0])]).is_ok());
+}
+
+#[test]
+fn the_largest_aggregate_still_adds_and_subtracts() {
+    let key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
+    let mut state = AggregateState::default();
+    let last_ns = 32 * HalfLife::MIN.ns() - 1;
+    for _ in 0..1_000 {
+        state.add(Weight::MIN, last_ns, HalfLife::MIN);
+    }
+    let row = encode_aggregate(&key, u64::MAX, &state);
+    let (mark, mut decoded) = decode_aggregate(&key, &row).unwrap();
+    assert_eq!((mark, &decoded), (u64::MAX, &state));
+    for _ in 0..1_000 {
+        decoded.subtract(Weight::MIN, last_ns, HalfLife::MIN).unwrap();
+    }
+    assert_eq!(decoded, AggregateState::default());
+}
+
+proptest! {
+    #[test]
+    fn transitions_come_back(user: u64, sequence: u64, is_leave: bool, at_ns: u64) {
+        let kind = if is_leave { TransitionKind::Leave } else { TransitionKind::Rejoin };
+        let transition = Transition { sequence, kind, at_ns };
+        let (key, row) = encode_transition(user, &transition);
+        prop_assert_eq!(decode_transition(&key, &row).unwrap(), (user, transition));
+    }
+
+    #[test]
+    fn memberships_and_attributes_come_back(user: u64, community: u64, sequence: u64, name in "[^=]{1,60}", value: String) {
+        let key = joined_key(user, community);
+        prop_assert_eq!(parse_joined_key(&key).unwrap(), (user, community));
+        prop_assert_eq!(decode_joined(&key, &encode_joined(&key, sequence)).unwrap(), sequence);
+        let key = attribute_key(user, &name);
+        prop_assert_eq!(parse_attribute_key(&key).unwrap(), (user, name.as_str()));
+        let row = encode_attribute(&key, sequence, &value);
+        prop_assert_eq!(decode_attribute(&key, &row).unwrap(), (sequence, value.as_str()));
+    }
+
+    #[test]
+    fn scopes_come_back(id: u32, community: u64, name: String, set: Vec<u32>) {
+        let key = scope_key(ScopeId(id));
+        prop_assert_eq!(parse_interned_key(&key).unwrap(), InternedId::Scope(ScopeId(id)));
+        for scope in [Scope::Global, Scope::Cohort(name), Scope::Community(community)] {
+            prop_assert_eq!(decode_scope(&key, &encode_scope(&key, &scope)).unwrap(), scope);
+        }
+        let key = scope_set_key(ScopeSetId(id));
+        prop_assert_eq!(parse_interned_key(&key).unwrap(), InternedId::ScopeSet(ScopeSetId(id)));
+        let set: Vec<ScopeId> = set.into_iter().map(ScopeId).collect();
+        prop_assert_eq!(decode_scope_set(&key, &encode_scope_set(&key, &set)).unwrap(), set);
+    }
+
+    #[test]
+    fn source_positions_come_back(name: String, first_position: u64, position: u64, digest: [u8; 32]) {
+        let key = source_key(&name);
+        prop_assert_eq!(parse_source_key(&key).unwrap(), name.as_str());
+        let position = SourcePosition { first_position, position, digest };
+        prop_assert_eq!(decode_source_position(&key, &encode_source_position(&key, &position)).unwrap(), position);
+    }
+
+    #[test]
+    fn aggregates_come_back(
+        item: u64,
+        scope: u32,
+        signal_type: u16,
+        mark: u64,
+        signals in prop::collection::vec((-1_000_000_000_000_000_000..=1_000_000_000_000_000_000_i64, any::<u64>()), 0..30),
+    ) {
+        let half_life = HalfLife::from_ns(3_600_000_000_000).unwrap();
+        let mut state = AggregateState::default();
+        for (nanos, event_time_ns) in signals {
+            state.add(weight(nanos), event_time_ns, half_life);
+        }
+        let key = aggregate_key(item, ScopeId(scope), SignalTypeId(signal_type));
+        prop_assert_eq!(parse_aggregate_key(&key).unwrap(), (item, ScopeId(scope), SignalTypeId(signal_type)));
+        let row = encode_aggregate(&key, mark, &state);
+        prop_assert_eq!(decode_aggregate(&key, &row).unwrap(), (mark, state));
+    }
+
+    #[test]
+    fn decoders_take_any_sealed_bytes_without_panic(payload: Vec<u8>) {
+        for (_, key, _, decode) in rows() {
+            let _ = decode(&key, &seal(&key, &payload));
+            let _ = decode(&key, &payload);
+            let _ = decode(&payload, &payload);
+        }
+    }
+}
