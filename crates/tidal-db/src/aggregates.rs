@@ -3,7 +3,7 @@
 //! A reader sees each aggregate as it is at one moment; two aggregates may be from two moments.
 
 use dashmap::DashMap;
-use tidal_entities::{Aggregate, AggregateState, HalfLife, Scope, ScopeId, SignalTypeId, Weight};
+use tidal_entities::{Aggregate, AggregateState, Contribution, HalfLife, Scope, ScopeId, SignalTypeId};
 
 use crate::{Error, Result, TidalDb};
 
@@ -23,8 +23,8 @@ pub(crate) struct Aggregates {
 
 impl Aggregates {
     /// Adds one signal to one aggregate. Additions commute.
-    pub(crate) fn add(&self, key: AggregateKey, weight: Weight, event_time_ns: u64, half_life: HalfLife) {
-        self.by_key.entry(key).or_default().add(weight, event_time_ns, half_life);
+    pub(crate) fn add(&self, key: AggregateKey, contribution: &Contribution) {
+        self.by_key.entry(key).or_default().add_contribution(contribution);
     }
 
     fn get(&self, key: AggregateKey, at_ns: u64, half_life: HalfLife) -> Option<Aggregate> {

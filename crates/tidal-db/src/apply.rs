@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 use tidal_entities::community::MembershipStatus;
-use tidal_entities::{Action, Event, WithheldCounts, check_source_name};
+use tidal_entities::{Action, Contribution, Event, WithheldCounts, check_source_name};
 
 use crate::community::{Asked, StagedTransition};
 use crate::gate::EventTime;
@@ -258,9 +258,8 @@ impl TidalDb {
                     user: *user,
                     item: *item,
                     signal_type,
-                    half_life,
-                    weight: *weight,
                     event_time: EventTime::At(at_ns),
+                    contribution: Contribution::new(*weight, at_ns, half_life),
                 };
                 let (receipt, _) = self.record_signal(&signal, origin)?;
                 match receipt.withheld {

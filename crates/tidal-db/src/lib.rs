@@ -82,3 +82,8 @@ pub use tidal_entities::{
     WithheldCounts, format_nanos,
 };
 pub use tidal_storage::{Storage, StorageError};
+
+/// The example of the README is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

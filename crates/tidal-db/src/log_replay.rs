@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use tidal_entities::{
-    LogEntry, LogRow, Schema, ScopeId, SignalEntry, SourcePosition, Transition, TransitionKind,
+    Contribution, LogEntry, LogRow, Schema, ScopeId, SignalEntry, SourcePosition, Transition, TransitionKind,
     WithheldCounts,
 };
 use tidal_keys::Tag;
@@ -83,10 +83,11 @@ fn add_signal(
     let declared = schema.signal_type_by_id(signal.signal_type).ok_or_else(|| {
         Error::damaged(format!("the signal at sequence {sequence} is of a type that is not in the schema"))
     })?;
+    let contribution = Contribution::new(signal.weight, signal.event_time_ns, declared.half_life);
     let global = std::iter::once(&ScopeId::GLOBAL);
     for scope in global.chain(&scope_set.cohorts).chain(&scope_set.communities) {
         let key = AggregateKey { scope: *scope, signal_type: signal.signal_type, item: signal.item };
-        aggregates.add(key, signal.weight, signal.event_time_ns, declared.half_life);
+        aggregates.add(key, &contribution);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidal_entities::{
-    HalfLife, LogEntry, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts,
+    Contribution, LogEntry, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts,
 };
 
 use crate::aggregates::AggregateKey;
@@ -32,9 +32,9 @@ pub(crate) struct ResolvedSignal {
     pub(crate) user: u64,
     pub(crate) item: u64,
     pub(crate) signal_type: SignalTypeId,
-    pub(crate) half_life: HalfLife,
-    pub(crate) weight: Weight,
     pub(crate) event_time: EventTime,
+    /// Worked out once for all scopes, before any lock is taken.
+    pub(crate) contribution: Contribution,
 }
 
 /// Counts of withheld signals, by reason.
@@ -140,7 +140,8 @@ impl TidalDb {
         event_time: EventTime,
     ) -> Result<SignalReceipt> {
         let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
-        let signal = ResolvedSignal { user, item, signal_type, half_life, weight, event_time };
+        let contribution = Contribution::new(weight, event_time.ns(), half_life);
+        let signal = ResolvedSignal { user, item, signal_type, event_time, contribution };
         let (receipt, ticket) = self.record_signal(&signal, None)?;
         match self.inner.durability {
             Durability::Immediate => self.inner.log.wait_durable(ticket)?,
@@ -165,7 +166,7 @@ impl TidalDb {
             user: signal.user,
             item: signal.item,
             signal_type: signal.signal_type,
-            weight: signal.weight,
+            weight: signal.contribution.weight(),
             event_time_ns,
             scope_set: if withheld.is_some() { ScopeSetId::EMPTY } else { scope_set.id },
             withheld,
@@ -227,7 +228,7 @@ impl TidalDb {
 
     fn add_to_aggregate(&self, scope: ScopeId, signal: &ResolvedSignal) {
         let key = AggregateKey { scope, signal_type: signal.signal_type, item: signal.item };
-        self.inner.aggregates.add(key, signal.weight, signal.event_time.ns(), signal.half_life);
+        self.inner.aggregates.add(key, &signal.contribution);
     }
 
     /// Refuses a time further ahead of `now_ns` than the allowed skew.

@@ -11,21 +11,8 @@ use crate::{LimitError, SchemaError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// A record of fixed length has another length.
-    #[error("{what} has {found} bytes instead of {expected}: the row is damaged or from a newer version")]
-    WrongLength {
-        /// What was to be decoded.
-        what: &'static str,
-        /// How many bytes it takes.
-        expected: usize,
-        /// How many there are.
-        found: usize,
-    },
-
     /// The bytes end within a field.
-    #[error(
-        "{what} ends {missing} bytes before its last field does: the row is damaged or from a newer version"
-    )]
+    #[error("{what} is cut short (bytes missing: {missing}): the row is damaged or from a newer version")]
     CutShort {
         /// What was to be decoded.
         what: &'static str,
@@ -34,7 +21,9 @@ pub enum CodecError {
     },
 
     /// Bytes follow the last field.
-    #[error("{what} has {extra} bytes after its last field: the row is damaged or from a newer version")]
+    #[error(
+        "{what} goes on after its last field (bytes too many: {extra}): the row is damaged or from a newer version"
+    )]
     TrailingBytes {
         /// What was to be decoded.
         what: &'static str,
@@ -97,7 +86,7 @@ pub enum CodecError {
     },
 
     /// The bytes of a key are no key at all.
-    #[error("key of {what} is malformed")]
+    #[error("key for {what} is malformed")]
     Key {
         /// What was looked for under the key.
         what: &'static str,
@@ -106,7 +95,7 @@ pub enum CodecError {
     },
 
     /// A key leads to another kind of row.
-    #[error("key {key} does not lead to {what}: pass the key of that row")]
+    #[error("key {key} belongs to no {what}: pass the key of such a row")]
     ForeignKey {
         /// What was looked for under the key.
         what: &'static str,
@@ -115,7 +104,7 @@ pub enum CodecError {
     },
 
     /// A name or a text is empty or too long.
-    #[error("{what} cannot be laid out")]
+    #[error("{what} holds a text that cannot be stored")]
     Limit {
         /// What was to be laid out.
         what: &'static str,

@@ -8,6 +8,7 @@
     unreachable_pub,
     reason = "tests fail by panicking"
 )]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one period is meant")]
 
 use proptest::prelude::*;
 use tidal_entities::{AwayPeriods, Transition, TransitionKind};

@@ -73,20 +73,20 @@ fn a_flipped_status_bit_of_a_left_record_is_active_in_one_case_only() {
 
 #[test]
 fn index_keeps_every_join_and_quit_of_racing_threads() {
-    const THREADS: u64 = 4;
+    const THREADS: u32 = 4;
     const COMMUNITIES: u64 = 200;
     let index = CommunityMembershipIndex::new();
-    let barrier = Barrier::new(THREADS as usize);
+    let barrier = Barrier::new(THREADS.try_into().unwrap());
     thread::scope(|scope| {
-        for thread in 0..THREADS {
+        for thread in 0..u64::from(THREADS) {
             let (index, barrier) = (&index, &barrier);
             scope.spawn(move || {
                 barrier.wait();
                 for community in 0..COMMUNITIES {
                     // All threads use one user; each has communities of its own, and quits every other of them.
-                    assert!(index.join(7, community * THREADS + thread));
+                    assert!(index.join(7, community * u64::from(THREADS) + thread));
                     if community % 2 == 0 {
-                        assert!(index.quit(7, community * THREADS + thread));
+                        assert!(index.quit(7, community * u64::from(THREADS) + thread));
                     }
                 }
             });
@@ -94,8 +94,8 @@ fn index_keeps_every_join_and_quit_of_racing_threads() {
     });
     let communities = index.communities_of(7);
     assert!(communities.is_sorted());
-    assert_eq!(communities.len() as u64, THREADS * COMMUNITIES / 2);
-    assert!(communities.iter().all(|community| (community / THREADS) % 2 == 1));
+    assert_eq!(communities.len() as u64, u64::from(THREADS) * COMMUNITIES / 2);
+    assert!(communities.iter().all(|community| (community / u64::from(THREADS)) % 2 == 1));
 }
 
 proptest! {

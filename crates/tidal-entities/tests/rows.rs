@@ -35,6 +35,7 @@ fn aggregate() -> AggregateState {
     state
 }
 
+type Parses = fn(&[u8]) -> bool;
 type Decode = fn(&[u8], &[u8]) -> Result<(), CodecError>;
 
 /// One row of each kind with its decoder.
@@ -119,7 +120,7 @@ fn sealed_payloads_of_a_wrong_shape_are_refused() {
 #[test]
 fn keys_of_other_rows_are_refused() {
     let keys: Vec<EncodedKey> = rows().into_iter().map(|(_, key, _, _)| key).collect();
-    let parsers: [(&str, fn(&[u8]) -> bool); 7] = [
+    let parsers: [(&str, Parses); 7] = [
         ("transition", |key| parse_transition_key(key).is_ok()),
         ("membership", |key| parse_joined_key(key).is_ok()),
         ("attribute", |key| parse_attribute_key(key).is_ok()),

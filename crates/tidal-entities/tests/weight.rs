@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::cast_precision_loss,
     missing_docs,
     unreachable_pub,
     reason = "tests fail by panicking"

@@ -39,7 +39,7 @@ fn loss_or_change(stored: &Schema, given: &Schema) -> Option<String> {
         stored.cohorts.iter().find_map(|(name, predicate)| match given.cohorts.get(name) {
             None => Some(only_in_database("cohort", name)),
             Some(other) if other != predicate => Some(format!(
-                "cohort {name:?} is \"{predicate}\" in the database and \"{other}\" in the given schema",
+                "cohort {name:?} is all for whom {predicate} in the database, and all for whom {other} in the given schema",
             )),
             Some(_) => None,
         })

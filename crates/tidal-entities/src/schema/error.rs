@@ -16,7 +16,7 @@ pub enum SchemaError {
     },
 
     /// A name or a value is empty, too long or misleading.
-    #[error("schema names something that cannot be named so")]
+    #[error(transparent)]
     Name(#[from] LimitError),
 
     /// Two declarations have one name.
@@ -29,7 +29,7 @@ pub enum SchemaError {
     },
 
     /// A signal type cannot have this half-life.
-    #[error("signal type {signal_type:?} cannot be declared so")]
+    #[error("signal type {signal_type:?} cannot have this half-life")]
     HalfLife {
         /// The signal type.
         signal_type: String,

@@ -27,7 +27,10 @@ pub fn labelled_row(suffix: &[(&str, usize)], fields: &[(&str, usize)], key: &[u
 }
 
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 /// An error and what caused it, one a line.
