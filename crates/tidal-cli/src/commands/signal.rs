@@ -1,0 +1,71 @@
+//! `tidal signal`: records one act.
+
+use std::fmt;
+
+use clap::Args;
+use serde::Serialize;
+use tidal_db::Weight;
+
+use crate::database::Database;
+use crate::failure::Failure;
+use crate::id::parse_id;
+use crate::output::Output;
+
+/// Record one act of a user on an item, now
+#[derive(Args, Debug)]
+pub(crate) struct RecordSignal {
+    /// Who acts
+    #[arg(value_parser = parse_id)]
+    user: u64,
+    /// On what
+    #[arg(value_parser = parse_id)]
+    item: u64,
+    /// The signal type, as declared in the schema
+    #[arg(value_name = "TYPE")]
+    signal_type: String,
+    /// How much it counts: a decimal number from -1e9 to 1e9
+    #[arg(default_value = "1", allow_negative_numbers = true)]
+    weight: Weight,
+    #[command(flatten)]
+    database: Database,
+}
+
+/// What became of it.
+#[derive(Serialize)]
+struct Receipt {
+    cohorts: u32,
+    communities: u32,
+    withheld: Option<&'static str>,
+}
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.withheld {
+            Some(reason) => write!(formatter, "recorded, but withheld: {reason}"),
+            None => {
+                write!(formatter, "recorded; cohorts: {}, communities: {}", self.cohorts, self.communities)
+            }
+        }
+    }
+}
+
+impl RecordSignal {
+    pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
+        let weight = self.weight.to_f64();
+        // The call takes a float; what it cannot carry exactly is not recorded as something else.
+        if Weight::try_from(weight) != Ok(self.weight) {
+            return Err(Failure::Usage(format!(
+                "weight {} has more digits than a single signal carries; deliver it in a file with 'tidal replay'",
+                self.weight
+            )));
+        }
+        self.database.with(|db| {
+            let receipt = db.signal(self.user, self.item, &self.signal_type, weight)?;
+            output.write(&Receipt {
+                cohorts: receipt.cohorts,
+                communities: receipt.communities,
+                withheld: receipt.withheld.map(tidal_db::Withheld::as_str),
+            })
+        })
+    }
+}

@@ -1,0 +1,19 @@
+//! The `tidal` command, and the event file that it replays.
+//!
+//! The command is a thin front over [`tidal_db`]; a program links that crate instead. What may be of use
+//! elsewhere is [`event_file`]: a strict reader of the CSV in which recorded events are kept.
+//!
+//! No other crate of the workspace depends on this one.
+
+pub mod event_file;
+
+mod arguments;
+mod commands;
+mod database;
+mod failure;
+mod half_life;
+mod id;
+mod output;
+mod time;
+
+pub use arguments::run;

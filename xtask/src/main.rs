@@ -1,0 +1,32 @@
+//! Checks that everyone runs, here and on the forge. This file only dispatches.
+
+mod ci;
+mod files;
+mod isolation;
+mod snapshots;
+mod step;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+
+  ci     every check, in the order in which they fail fastest; stops at the first failure
+  tidy   the house rules alone: manifests, file lengths, left-over marks, paths, reasons, links";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => ci::run(),
+        ["tidy"] => tidy::run(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
