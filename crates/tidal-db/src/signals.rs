@@ -101,8 +101,7 @@ impl TidalDb {
     /// [`Error::Latched`], [`Error::Closed`] if nothing can be recorded. If the commit itself
     /// fails ([`Error::Latched`] too), whether the signal is on disk shows after reopening.
     pub fn signal(&self, user_id: u64, item: u64, signal_type: &str, weight: f64) -> Result<SignalReceipt> {
-        let event_time = EventTime::Now(self.now_ns());
-        self.signal_durably(user_id, item, signal_type, Weight::try_from(weight)?, event_time)
+        self.signal_exact(user_id, item, signal_type, Weight::try_from(weight)?, None)
     }
 
     /// The same for an act that took place at `event_time_ns`, ns since the Unix epoch. It is
@@ -120,9 +119,31 @@ impl TidalDb {
         weight: f64,
         event_time_ns: u64,
     ) -> Result<SignalReceipt> {
-        let weight = Weight::try_from(weight)?;
-        self.check_not_ahead(event_time_ns, self.now_ns())?;
-        self.signal_durably(user_id, item, signal_type, weight, EventTime::At(event_time_ns))
+        self.signal_exact(user_id, item, signal_type, Weight::try_from(weight)?, Some(event_time_ns))
+    }
+
+    /// The same with a weight that an `f64` may not hold exactly; without an event time, now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`signal_at`](Self::signal_at).
+    pub fn signal_exact(
+        &self,
+        user_id: u64,
+        item: u64,
+        signal_type: &str,
+        weight: Weight,
+        event_time_ns: Option<u64>,
+    ) -> Result<SignalReceipt> {
+        let now_ns = self.now_ns();
+        let event_time = match event_time_ns {
+            None => EventTime::Now(now_ns),
+            Some(at_ns) => {
+                self.check_not_ahead(at_ns, now_ns)?;
+                EventTime::At(at_ns)
+            }
+        };
+        self.signal_durably(user_id, item, signal_type, weight, event_time)
     }
 
     /// How many signals were withheld since the database was created, by reason.

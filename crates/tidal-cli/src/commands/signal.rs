@@ -51,16 +51,8 @@ impl fmt::Display for Receipt {
 
 impl RecordSignal {
     pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
-        let weight = self.weight.to_f64();
-        // The call takes a float; what it cannot carry exactly is not recorded as something else.
-        if Weight::try_from(weight) != Ok(self.weight) {
-            return Err(Failure::Usage(format!(
-                "weight {} has more digits than a single signal carries; deliver it in a file with 'tidal replay'",
-                self.weight
-            )));
-        }
         self.database.with(|db| {
-            let receipt = db.signal(self.user, self.item, &self.signal_type, weight)?;
+            let receipt = db.signal_exact(self.user, self.item, &self.signal_type, self.weight, None)?;
             output.write(&Receipt {
                 cohorts: receipt.cohorts,
                 communities: receipt.communities,
