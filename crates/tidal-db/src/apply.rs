@@ -50,11 +50,11 @@ pub(crate) fn next_digest(previous: &[u8; 32], position: u64, event: &Event) -> 
 struct Delivery<'a> {
     source_name: &'a str,
     first_position: u64,
-    next_position: u64,
-    /// The digest of what was delivered, if delivery began where the source begins.
+    /// None behind the last position there can be.
+    next_position: Option<u64>,
+    /// The digest of what was delivered, if delivery began where the source begins. Another delivery
+    /// may begin the source while this one is under way, so it is decided again at every turn.
     from_start: Option<[u8; 32]>,
-    /// The latest time among skipped events, which moves the newest time too.
-    skipped_newest_ns: u64,
     /// What the clock read when the chunk was taken: no caller's code runs under a turn.
     now_ns: u64,
     report: ApplyReport,
@@ -105,23 +105,17 @@ impl TidalDb {
     ) -> Result<ApplyReport> {
         check_source_name(source)?;
         self.inner.log.check_writable()?;
-        let begins_here =
-            self.inner.log.reached(source).is_none_or(|reached| reached.first_position == first_position);
         let mut delivery = Delivery {
             source_name: source,
             first_position,
-            next_position: first_position,
-            from_start: begins_here.then_some([0; 32]),
-            skipped_newest_ns: 0,
+            next_position: Some(first_position),
+            from_start: Some([0; 32]),
             now_ns: 0,
             report: ApplyReport::default(),
         };
         let mut events = events.into_iter();
         loop {
             let chunk: Vec<Event> = events.by_ref().take(CHUNK_EVENTS).collect();
-            if chunk.is_empty() {
-                break;
-            }
             let is_last = chunk.len() < CHUNK_EVENTS;
             delivery.now_ns = self.now_ns();
             self.apply_chunk(&mut delivery, &chunk)?;
@@ -129,7 +123,6 @@ impl TidalDb {
                 break;
             }
         }
-        self.inner.log.see_time(delivery.skipped_newest_ns);
         delivery.report.position = self.inner.log.durable_position(source);
         Ok(delivery.report)
     }
@@ -147,6 +140,10 @@ impl TidalDb {
     /// Applies one chunk and commits it. An error is wrapped with the position it belongs to.
     fn apply_chunk(&self, delivery: &mut Delivery<'_>, events: &[Event]) -> Result<()> {
         let _source_turn = self.inner.source_turns.take(&delivery.source_name.to_owned());
+        let reached = self.inner.log.reached(delivery.source_name);
+        if reached.is_some_and(|reached| reached.first_position != delivery.first_position) {
+            delivery.from_start = None;
+        }
         let mut chunk = OpenChunk::default();
         let mut outcome = Ok(());
         for event in events {
@@ -161,14 +158,14 @@ impl TidalDb {
     }
 
     fn stopped(&self, delivery: &Delivery<'_>, cause: Error) -> Error {
-        if matches!(cause, Error::SourceReplaced { .. } | Error::PositionOverflow { .. }) {
+        if matches!(cause, Error::SourceReplaced { .. }) {
             return cause;
         }
         let mut report = delivery.report;
         report.position = self.inner.log.durable_position(delivery.source_name);
         Error::Apply {
             source_name: delivery.source_name.to_owned(),
-            position: delivery.next_position,
+            position: delivery.next_position.unwrap_or(u64::MAX),
             report: Box::new(report),
             cause: Box::new(cause),
         }
@@ -180,11 +177,11 @@ impl TidalDb {
         chunk: &mut OpenChunk<'a>,
         event: &Event,
     ) -> Result<()> {
-        let position = delivery.next_position;
-        let next_position = position.checked_add(1).ok_or_else(|| Error::PositionOverflow {
+        let position = delivery.next_position.ok_or_else(|| Error::PositionOverflow {
             source_name: delivery.source_name.to_owned(),
             first_position: delivery.first_position,
         })?;
+        let next_position = position.checked_add(1);
         let reached = self.inner.log.reached(delivery.source_name);
         if let Some(digest) = &mut delivery.from_start {
             *digest = next_digest(digest, position, event);
@@ -195,9 +192,6 @@ impl TidalDb {
             let differs = delivery.from_start.is_some_and(|digest| digest != reached.digest);
             if position == reached.position && differs {
                 return Err(Error::SourceReplaced { source_name: delivery.source_name.to_owned(), position });
-            }
-            if self.check_not_ahead(event.at_ns, delivery.now_ns).is_ok() {
-                delivery.skipped_newest_ns = delivery.skipped_newest_ns.max(event.at_ns);
             }
             delivery.report.skipped += 1;
             delivery.next_position = next_position;

@@ -48,6 +48,14 @@ pub(crate) fn replay_log(
                 replayed.last_sequence
             )));
         }
+        if row.newest_time_ns() < replayed.newest_time_ns {
+            return Err(Error::damaged(format!(
+                "the newest time steps back from {} to {} ns at sequence {}",
+                replayed.newest_time_ns,
+                row.newest_time_ns(),
+                row.first_sequence()
+            )));
+        }
         for entry in row.entries() {
             let (sequence, entry) = entry.map_err(undecodable)?;
             replayed.last_sequence = sequence;
@@ -62,7 +70,7 @@ pub(crate) fn replay_log(
                 other => note(&mut replayed, sequence, other)?,
             }
         }
-        replayed.newest_time_ns = replayed.newest_time_ns.max(row.newest_time_ns());
+        replayed.newest_time_ns = row.newest_time_ns();
     }
     Ok(replayed)
 }

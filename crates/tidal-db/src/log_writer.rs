@@ -191,12 +191,6 @@ impl LogWriter {
         lock(&self.state).sources.get(source_name).and_then(|source| source.durable_position)
     }
 
-    /// Moves the newest time without an entry; stored with the next commit.
-    pub(crate) fn see_time(&self, at_ns: u64) {
-        let mut state = lock(&self.state);
-        state.newest_time_ns = state.newest_time_ns.max(at_ns);
-    }
-
     /// The rows that are not yet known to be on disk.
     pub(crate) fn undurable_rows(&self) -> UndurableRows {
         let state = lock(&self.state);

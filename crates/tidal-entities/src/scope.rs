@@ -145,23 +145,34 @@ pub fn decode_scope(key: &[u8], value: &[u8]) -> Result<Scope, CodecError> {
 
 /// Lays out the row of a set of scopes under its key, in the order given.
 ///
-/// Whoever interns sets sorts them first, so that a set has one number.
+/// Whoever interns sets sorts them first, so that a set has one number. The global scope is in none.
 #[must_use]
 pub fn encode_scope_set(key: &[u8], scopes: &[ScopeId]) -> Vec<u8> {
     let payload: Vec<u8> = scopes.iter().flat_map(|scope| scope.0.to_le_bytes()).collect();
     seal(key, &payload)
 }
 
-/// Reads the row of a set of scopes, in the order in which it was laid out.
+/// Reads the row of a set of scopes, in ascending order.
 ///
 /// # Errors
 ///
-/// [`CodecError`] if the row is not what [`encode_scope_set`] lays out under this key.
+/// [`CodecError`] if the row is not what [`encode_scope_set`] lays out under this key, or its scopes do not ascend: a
+/// scope that stood there twice would count a signal twice.
 pub fn decode_scope_set(key: &[u8], value: &[u8]) -> Result<Vec<ScopeId>, CodecError> {
     let mut reader = Reader::new("set of scopes", unseal(key, value)?);
     let mut scopes = Vec::new();
+    let mut last = ScopeId::GLOBAL;
     while !reader.is_empty() {
-        scopes.push(ScopeId(reader.u32()?));
+        let scope = ScopeId(reader.u32()?);
+        if scope <= last {
+            return Err(CodecError::Value {
+                what: "scope in a set of scopes",
+                found: scope.0.to_string(),
+                expected: "is above 0 and above the one before it",
+            });
+        }
+        last = scope;
+        scopes.push(scope);
     }
     Ok(scopes)
 }

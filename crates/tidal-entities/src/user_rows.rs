@@ -1,7 +1,7 @@
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key, parse_key};
 
 use crate::{
-    CodecError,
+    CodecError, check_attribute_name,
     reader::{Reader, utf8},
     sealed::{seal, seal_in_place, unseal},
 };
@@ -56,12 +56,14 @@ pub fn attribute_key(user: u64, name: &str) -> EncodedKey {
 ///
 /// # Errors
 ///
-/// [`CodecError::Key`], [`CodecError::ForeignKey`] and [`CodecError::Utf8`] if it is no such key.
+/// [`CodecError::Key`], [`CodecError::ForeignKey`], [`CodecError::Utf8`] and [`CodecError::Limit`] if it is no such key.
 pub fn parse_attribute_key(key: &[u8]) -> Result<(u64, &str), CodecError> {
     const WHAT: &str = "attribute of a user";
     match parse_key(key).map_err(|source| CodecError::Key { what: WHAT, source })? {
         (user, Tag::Metadata, name) if !name.is_empty() => {
-            Ok((user.get(), utf8("name of an attribute", name)?))
+            let name = utf8("name of an attribute", name)?;
+            check_attribute_name(name).map_err(|source| CodecError::Limit { what: WHAT, source })?;
+            Ok((user.get(), name))
         }
         _ => Err(CodecError::foreign_key(WHAT, key)),
     }

@@ -37,7 +37,8 @@ fn entries() -> impl Strategy<Value = LogEntry> {
                 signal_type: SignalTypeId(signal_type),
                 weight: Weight::from_nanos(nanos).unwrap(),
                 event_time_ns,
-                scope_set: ScopeSetId(scope_set),
+                // A withheld signal has no scopes.
+                scope_set: if withheld.is_some() { ScopeSetId::EMPTY } else { ScopeSetId(scope_set) },
                 withheld,
             })
         });
@@ -71,14 +72,12 @@ fn leave_bytes() -> Vec<u8> {
 }
 
 #[test]
-fn a_row_without_entries_is_a_row() {
+fn a_row_without_entries_is_refused() {
     let builder = LogRowBuilder::new(10);
     assert!(builder.is_empty());
     assert_eq!(builder.entries().count(), 0);
     let (key, row) = builder.finish(5);
-    let row = LogRow::decode(&key, &row).unwrap();
-    assert_eq!((row.entry_count(), row.next_sequence(), row.newest_time_ns()), (0, 10, 5));
-    assert_eq!(row.entries().count(), 0);
+    assert!(matches!(LogRow::decode(&key, &row), Err(CodecError::Value { .. })));
 }
 
 #[test]
@@ -150,14 +149,16 @@ fn texts_at_their_limits_are_taken_and_beyond_them_nothing_is_left_behind() {
 
 #[test]
 fn fields_that_are_never_written_are_refused() {
-    let signal = |nanos: i64, withheld: u8| {
+    let signal_in = |scope_set: u32, nanos: i64, withheld: u8| {
         let mut bytes = vec![1];
         bytes.extend_from_slice(&[0; 18]);
         bytes.extend_from_slice(&nanos.to_le_bytes());
-        bytes.extend_from_slice(&[0; 12]);
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&scope_set.to_le_bytes());
         bytes.push(withheld);
         bytes
     };
+    let signal = |nanos, withheld| signal_in(0, nanos, withheld);
     let attribute = |name: &[u8], value: &[u8]| {
         let mut bytes = vec![6];
         bytes.extend_from_slice(&[0; 16]);
@@ -168,10 +169,12 @@ fn fields_that_are_never_written_are_refused() {
         bytes
     };
     assert!(decode(1, &signal(5, 3))[0].is_ok());
+    assert!(decode(1, &signal_in(1, 5, 0))[0].is_ok());
     assert!(decode(1, &attribute(b"name", b""))[0].is_ok());
     let refused = [
         signal(1_000_000_000_000_000_001, 0),
         signal(0, 4),
+        signal_in(1, 5, 1),
         attribute(b"", b"value"),
         attribute(b"a=b", b"value"),
         attribute(b"name", &[b'v'; MAX_VALUE_BYTES + 1]),
@@ -206,7 +209,7 @@ proptest! {
     #[test]
     fn entries_come_back(
         first_sequence in 0..u64::MAX - 100,
-        entries in prop::collection::vec(entries(), 0..40),
+        entries in prop::collection::vec(entries(), 1..40),
         newest_time_ns: u64,
     ) {
         let mut builder = LogRowBuilder::new(first_sequence);

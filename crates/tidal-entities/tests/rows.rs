@@ -242,7 +242,12 @@ proptest! {
     }
 
     #[test]
-    fn scopes_come_back(id: u32, community: u64, name: String, set: Vec<u32>) {
+    fn scopes_come_back(
+        id: u32,
+        community: u64,
+        name: String,
+        set in prop::collection::btree_set(1..=u32::MAX, 0..20),
+    ) {
         let key = scope_key(ScopeId(id));
         prop_assert_eq!(parse_interned_key(&key).unwrap(), InternedId::Scope(ScopeId(id)));
         for scope in [Scope::Global, Scope::Cohort(name), Scope::Community(community)] {
@@ -251,7 +256,9 @@ proptest! {
         let key = scope_set_key(ScopeSetId(id));
         prop_assert_eq!(parse_interned_key(&key).unwrap(), InternedId::ScopeSet(ScopeSetId(id)));
         let set: Vec<ScopeId> = set.into_iter().map(ScopeId).collect();
-        prop_assert_eq!(decode_scope_set(&key, &encode_scope_set(&key, &set)).unwrap(), set);
+        prop_assert_eq!(decode_scope_set(&key, &encode_scope_set(&key, &set)).unwrap(), set.clone());
+        let twice: Vec<ScopeId> = set.iter().flat_map(|scope| [*scope; 2]).collect();
+        prop_assert_eq!(decode_scope_set(&key, &encode_scope_set(&key, &twice)).is_ok(), set.is_empty());
     }
 
     #[test]

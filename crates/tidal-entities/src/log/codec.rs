@@ -84,7 +84,7 @@ pub(super) fn decode_entry(reader: &mut Reader<'_>) -> Result<LogEntry, CodecErr
 }
 
 fn decode_signal(reader: &mut Reader<'_>) -> Result<SignalEntry, CodecError> {
-    Ok(SignalEntry {
+    let signal = SignalEntry {
         user: reader.u64()?,
         item: reader.u64()?,
         signal_type: SignalTypeId(reader.u16()?),
@@ -98,7 +98,16 @@ fn decode_signal(reader: &mut Reader<'_>) -> Result<SignalEntry, CodecError> {
             WITHHELD_UNKNOWN => Some(Withheld::Unknown),
             found => return Err(CodecError::UnknownKind { what: "reason for withholding", found }),
         },
-    })
+    };
+    // Whoever adds up the log must never have to choose between the two.
+    if signal.withheld.is_some() && signal.scope_set != ScopeSetId::EMPTY {
+        return Err(CodecError::Value {
+            what: "set of scopes of a withheld signal",
+            found: signal.scope_set.0.to_string(),
+            expected: "is 0, the empty set",
+        });
+    }
+    Ok(signal)
 }
 
 fn decode_weight(nanos: i64) -> Result<Weight, CodecError> {

@@ -167,6 +167,13 @@ impl<'a> LogRow<'a> {
         let mut reader = Reader::new(WHAT, unseal(key, value)?);
         let entry_count = reader.u32()?;
         let newest_time_ns = reader.u64()?;
+        if entry_count == 0 {
+            return Err(CodecError::Value {
+                what: "number of entries in a row of the log",
+                found: entry_count.to_string(),
+                expected: "is at least 1",
+            });
+        }
         if first_sequence.checked_add(u64::from(entry_count)).is_none() {
             return Err(CodecError::Value {
                 what: "number of entries in a row of the log",

@@ -83,5 +83,14 @@ pub fn decode_schema(key: &[u8], value: &[u8]) -> Result<Schema, CodecError> {
     for StoredCohort { name, predicate } in stored.cohorts {
         builder = builder.cohort(name, predicate);
     }
-    builder.build().map_err(|error| CodecError::Schema(Box::new(error)))
+    let schema = builder.build().map_err(|error| CodecError::Schema(Box::new(error)))?;
+    // JSON has many ways to say one thing; only the one that is written is read.
+    if encode_schema(key, &schema)? == value {
+        return Ok(schema);
+    }
+    Err(CodecError::Value {
+        what: "stored schema",
+        found: "another text of the same meaning".to_owned(),
+        expected: "is written in one way only",
+    })
 }

@@ -1,0 +1,5 @@
+//! The document, the examples, and the database that they are taken from.
+
+pub mod document;
+pub mod example;
+pub mod story;
