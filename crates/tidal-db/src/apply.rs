@@ -50,8 +50,7 @@ pub(crate) fn next_digest(previous: &[u8; 32], position: u64, event: &Event) -> 
 struct Delivery<'a> {
     source_name: &'a str,
     first_position: u64,
-    /// None behind the last position there can be.
-    next_position: Option<u64>,
+    next_position: u64,
     /// The digest of what was delivered, if delivery began where the source begins. Another delivery
     /// may begin the source while this one is under way, so it is decided again at every turn.
     from_start: Option<[u8; 32]>,
@@ -108,7 +107,7 @@ impl TidalDb {
         let mut delivery = Delivery {
             source_name: source,
             first_position,
-            next_position: Some(first_position),
+            next_position: first_position,
             from_start: Some([0; 32]),
             now_ns: 0,
             report: ApplyReport::default(),
@@ -165,7 +164,7 @@ impl TidalDb {
         report.position = self.inner.log.durable_position(delivery.source_name);
         Error::Apply {
             source_name: delivery.source_name.to_owned(),
-            position: delivery.next_position.unwrap_or(u64::MAX),
+            position: delivery.next_position,
             report: Box::new(report),
             cause: Box::new(cause),
         }
@@ -177,11 +176,12 @@ impl TidalDb {
         chunk: &mut OpenChunk<'a>,
         event: &Event,
     ) -> Result<()> {
-        let position = delivery.next_position.ok_or_else(|| Error::PositionOverflow {
+        let position = delivery.next_position;
+        // The last position there can be has no next one, so it is never given to an event.
+        let next_position = position.checked_add(1).ok_or_else(|| Error::PositionOverflow {
             source_name: delivery.source_name.to_owned(),
             first_position: delivery.first_position,
         })?;
-        let next_position = position.checked_add(1);
         let reached = self.inner.log.reached(delivery.source_name);
         if let Some(digest) = &mut delivery.from_start {
             *digest = next_digest(digest, position, event);

@@ -209,7 +209,14 @@ impl Config {
                 reason: "say where the database is: path(..) for a file, or ephemeral()",
             }),
             Place::Ephemeral => Ok(self.storage.in_memory()?),
-            Place::Path(path) if self.create && is_missing(path) => self.create_storage(path),
+            // Where something is expected, a missing file is a lost one.
+            Place::Path(path)
+                if self.create
+                    && self.expect_at_least.is_none_or(|expected| expected == 0)
+                    && is_missing(path) =>
+            {
+                self.create_storage(path)
+            }
             Place::Path(path) => Ok(self.storage.open(path)?),
         }
     }

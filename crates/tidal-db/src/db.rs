@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use dashmap::DashMap;
 use tidal_entities::Schema;
 use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, MembershipStatus};
-use tidal_storage::Storage;
+use tidal_storage::{Claim, Storage};
 
 use crate::aggregates::Aggregates;
 use crate::canary::{Break, Canary};
@@ -66,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) source_turns: Turns<String>,
     pub(crate) log: Arc<LogWriter>,
     pub(crate) storage: Storage,
+    /// Keeps a second database from being opened over a clone of `storage`.
+    _claim: Claim,
     flusher: std::sync::Mutex<Option<JoinHandle<()>>>,
     closed: AtomicBool,
 }
@@ -107,8 +109,10 @@ impl TidalDb {
     ///
     /// [`Error::SchemaDiffers`]; [`Error::Damaged`] if rows do not decode or contradict each other
     /// (of leave records alone, the user counts as Left and stands in the
-    /// [`open_report`](Self::open_report)); [`Error::BehindExpected`]; [`Error::Storage`].
+    /// [`open_report`](Self::open_report)); [`Error::BehindExpected`]; [`Error::Storage`], also if a
+    /// database is open over a clone of `storage`.
     pub fn from_parts(storage: Storage, config: Config) -> Result<Self> {
+        let claim = storage.claim()?;
         let durability = config.chosen_durability();
         let (schema, schema_batch) = open_schema(&storage, &config)?;
         let interner = Interner::new();
@@ -177,6 +181,7 @@ impl TidalDb {
                 source_turns: Turns::new(),
                 log,
                 storage,
+                _claim: claim,
                 flusher: std::sync::Mutex::new(None),
                 closed: AtomicBool::new(false),
             }),

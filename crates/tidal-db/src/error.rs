@@ -18,8 +18,10 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] StorageError),
 
-    /// An earlier commit failed, so nothing can be written through this handle any more.
-    #[error("an earlier commit failed and nothing was written since; close the database and open it again")]
+    /// A commit failed, this call's or an earlier one, so nothing more is written through this handle.
+    #[error(
+        "a commit failed, so nothing more is written through this handle; close the database and open it again"
+    )]
     Latched {
         /// What made the commit fail.
         #[source]
@@ -132,7 +134,7 @@ pub enum Error {
     },
 
     /// Positions of a source would pass `u64::MAX`.
-    #[error("source {source_name:?} starting at {first_position} runs past the last position, {}", u64::MAX)]
+    #[error("source {source_name:?}, starting at {first_position}, needs more positions than there are; the last is {}", u64::MAX - 1)]
     PositionOverflow {
         /// The source.
         source_name: String,

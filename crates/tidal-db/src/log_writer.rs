@@ -138,7 +138,7 @@ impl LogWriter {
         let mut state = lock(&self.state);
         while !state.closed && state.failure.is_none() {
             let due_at = state.pending.oldest_at.and_then(|oldest| oldest.checked_add(max_delay));
-            let full = state.pending.events >= max_events.div_ceil(2);
+            let full = state.pending.events > 0 && state.pending.events >= max_events.div_ceil(2);
             let now = Instant::now();
             state = match due_at {
                 _ if full => self.flush_from(state),

@@ -18,7 +18,7 @@ use crate::{Error, Result};
 pub(crate) struct CheckedRecords {
     /// Users whose record cannot be believed.
     pub(crate) damaged: Vec<DamagedUser>,
-    /// The closed away periods of all others who have any.
+    /// The closed away periods of all users who have any.
     pub(crate) away: Vec<(u64, AwayPeriods)>,
 }
 
@@ -31,7 +31,7 @@ struct StoredHistory {
 }
 
 /// Reads the history of transitions, and finds the users whose record, history and log disagree.
-/// Returns them, and the closed away periods of all others.
+/// Returns them, and the closed away periods of all users.
 pub(crate) fn check_leave_records(
     storage: &Storage,
     map: &DashMap<u64, CommunityMembership>,
@@ -50,13 +50,12 @@ pub(crate) fn check_leave_records(
         let logged = logged.remove(&user_id).unwrap_or_default();
         let record = map.get(&user_id).map(|record| *record);
         let cause = undecodable.remove(&user_id).or_else(|| disagreement(record, &history, &logged));
-        let Some(cause) = cause else {
-            let periods = AwayPeriods::from_history(&logged);
-            if !periods.is_empty() {
-                checked.away.push((user_id, periods));
-            }
-            continue;
-        };
+        // Of damaged users too: their past counts again once they are settled and back.
+        let periods = AwayPeriods::from_history(&logged);
+        if !periods.is_empty() {
+            checked.away.push((user_id, periods));
+        }
+        let Some(cause) = cause else { continue };
         let left_at_ns = left_at_of(&logged).or(record.and_then(|record| record.left_at_ns));
         map.insert(user_id, CommunityMembership { left_at_ns, ..left_without_time(user_id) });
         checked.damaged.push(DamagedUser { user_id, cause, logged, stored_keys: history.keys });
@@ -116,7 +115,13 @@ fn disagreement(
     };
     let record = record?;
     (!agrees).then(|| {
-        format!("the record says {:?} at {:?}, but the history does not", record.status, record.left_at_ns)
+        let status = match record.status {
+            MembershipStatus::Active => "Active",
+            MembershipStatus::Left => "Left",
+        };
+        let left =
+            record.left_at_ns.map_or("never left".to_owned(), |at_ns| format!("last left at {at_ns} ns"));
+        format!("the record says {status} and {left}, but the history does not")
     })
 }
 

@@ -129,7 +129,8 @@ impl Schema {
         if is_grouped || self.cohorts.contains_key(name) {
             Ok(Scope::Cohort(name.to_owned()))
         } else {
-            Err(SchemaError::UnknownCohort { name: name.to_owned() })
+            // An error is one line, whatever was asked for.
+            Err(SchemaError::UnknownCohort { name: name.chars().take(64).collect() })
         }
     }
 

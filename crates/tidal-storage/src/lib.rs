@@ -54,6 +54,7 @@
 //! A marker names the format and its version, [`FORMAT_VERSION`].
 
 mod batch;
+mod claim;
 mod create;
 mod engine;
 mod error;
@@ -68,6 +69,7 @@ mod store;
 mod table;
 
 pub use batch::{MAX_KEY_BYTES, MAX_VALUE_BYTES, WriteBatch};
+pub use claim::Claim;
 pub use engine::Engine;
 pub use error::StorageError;
 pub use medium::{Medium, MemoryMedium};

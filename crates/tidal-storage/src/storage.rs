@@ -1,6 +1,10 @@
-use std::{fmt, path::Path, sync::Arc};
+use std::{
+    fmt,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
 
-use crate::{Engine, Partition, StorageError, StorageOptions, WriteBatch, store::Store};
+use crate::{Claim, Engine, Partition, StorageError, StorageOptions, WriteBatch, store::Store};
 
 /// A database: four partitions over one file.
 ///
@@ -32,6 +36,7 @@ struct Shared {
     users: Engine,
     creators: Engine,
     system: Engine,
+    is_claimed: Arc<AtomicBool>,
 }
 
 impl Storage {
@@ -108,6 +113,29 @@ impl Storage {
         self.shared.store.commit(&batch.checked()?)
     }
 
+    /// Takes the sole right to mirror the contents in memory, for a layer above that does so.
+    ///
+    /// ```
+    /// use tidal_storage::Storage;
+    ///
+    /// # fn main() -> Result<(), tidal_storage::StorageError> {
+    /// let storage = Storage::in_memory()?;
+    /// let claim = storage.claim()?;
+    /// assert!(storage.clone().claim().is_err());
+    /// drop(claim);
+    /// assert!(storage.claim().is_ok());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::AlreadyOpen`] if it is taken, through this handle or a clone.
+    pub fn claim(&self) -> Result<Claim, StorageError> {
+        Claim::take(&self.shared.is_claimed)
+            .ok_or_else(|| StorageError::AlreadyOpen { place: self.shared.store.place().clone() })
+    }
+
     /// Closes the database, for all clones of this handle, once a commit under way is done.
     ///
     /// Later calls, on any clone, give [`StorageError::Closed`], also another `close`. The file can then be opened
@@ -133,7 +161,9 @@ impl Storage {
         let engine = |partition| Engine::new(Arc::clone(&store), partition);
         let [items, users, creators, system] =
             [Partition::Items, Partition::Users, Partition::Creators, Partition::System].map(engine);
-        Self { shared: Arc::new(Shared { store, items, users, creators, system }) }
+        Self {
+            shared: Arc::new(Shared { store, items, users, creators, system, is_claimed: Arc::default() }),
+        }
     }
 }
 

@@ -79,7 +79,7 @@ pub enum SchemaError {
          users are grouped"
     )]
     UnknownCohort {
-        /// The name that was asked for.
+        /// The name that was asked for, cut to its first 64 characters.
         name: String,
     },
 }
