@@ -44,8 +44,17 @@ fn rows_on_disk(folder: &Folder) -> u64 {
 }
 
 #[test]
-fn a_replay_killed_ten_times_gives_the_expected_totals() {
-    let recorded = Recorded::read("late");
+fn the_university_year_killed_ten_times_gives_the_expected_totals() {
+    assert_killed_replay("oulad");
+}
+
+#[test]
+fn the_late_events_killed_ten_times_give_the_expected_totals() {
+    assert_killed_replay("late");
+}
+
+fn assert_killed_replay(name: &str) {
+    let recorded = Recorded::read(name);
     let folder = Folder::new();
     let begin = Instant::now();
     assert!(start(&recorded, &folder, "undisturbed.tidal").wait().unwrap().success());

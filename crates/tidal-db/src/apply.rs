@@ -261,6 +261,7 @@ impl TidalDb {
                     None => delivery.report.forwarded += 1,
                 }
             }
+            other => return Err(Error::UnknownAction { action: format!("{other:?}") }),
         }
         Ok(())
     }

@@ -133,6 +133,13 @@ pub enum Error {
         cause: Box<Error>,
     },
 
+    /// The event is of a kind that this version does not know.
+    #[error("action {action} is of a kind that this version cannot apply; use a newer one")]
+    UnknownAction {
+        /// The action.
+        action: String,
+    },
+
     /// Positions of a source would pass `u64::MAX`.
     #[error("source {source_name:?}, starting at {first_position}, needs more positions than there are; the last is {}", u64::MAX - 1)]
     PositionOverflow {

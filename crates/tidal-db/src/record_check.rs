@@ -106,9 +106,10 @@ fn disagreement(
         (None, _) => return Some("the record is missing, but the history holds transitions".to_owned()),
         (Some(record), []) => record.status == MembershipStatus::Active && record.left_at_ns.is_none(),
         (Some(record), [.., last]) => {
-            let (status, left_at_ns) = match last.kind {
-                TransitionKind::Leave => (MembershipStatus::Left, Some(last.at_ns)),
-                TransitionKind::Rejoin => (MembershipStatus::Active, leave_before_last(logged)),
+            let (status, left_at_ns) = if last.kind == TransitionKind::Rejoin {
+                (MembershipStatus::Active, leave_before_last(logged))
+            } else {
+                (MembershipStatus::Left, Some(last.at_ns))
             };
             record.status == status && record.left_at_ns == left_at_ns
         }

@@ -35,6 +35,7 @@ pub(crate) fn rebuild_scopes(storage: &Storage, interner: &Interner) -> Result<(
                 }
             }
             InternedId::ScopeSet(id) => sets.push((id, decode_scope_set(&key, &value).map_err(undecodable)?)),
+            other => return Err(Error::damaged(format!("an interned row is of an unknown kind: {other:?}"))),
         }
     }
     for (id, members) in sets {

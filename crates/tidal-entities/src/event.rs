@@ -29,6 +29,7 @@ pub struct Event {
 
 /// What a user did.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Action {
     /// The user has this attribute from now on.
     SetAttribute {

@@ -25,6 +25,7 @@ const SCOPE_SET_SUFFIX: &[u8] = b"scope-set";
 /// assert_eq!(Scope::Community(4).to_string(), "community 4");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Scope {
     /// Everybody's, also those of users who have left.
     Global,
@@ -32,6 +33,28 @@ pub enum Scope {
     Cohort(String),
     /// Those of the users who are in a community, by its id.
     Community(u64),
+}
+
+impl Scope {
+    /// `global`, `cohort` or `community`, as in the output of the command.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Cohort(_) => "cohort",
+            Self::Community(_) => "community",
+        }
+    }
+
+    /// The name of the cohort or the id of the community; nothing for the global scope.
+    #[must_use]
+    pub fn id(&self) -> Option<String> {
+        match self {
+            Self::Global => None,
+            Self::Cohort(name) => Some(name.clone()),
+            Self::Community(id) => Some(id.to_string()),
+        }
+    }
 }
 
 impl fmt::Display for Scope {
@@ -66,6 +89,7 @@ impl ScopeSetId {
 
 /// What the key of an interned scope or scope set stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum InternedId {
     /// The row holds a scope.
     Scope(ScopeId),

@@ -18,6 +18,7 @@ const _: () = assert!(PAYLOAD_LEN == 41);
 
 /// Which way a user went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum TransitionKind {
     /// Out of the community layer.
     Leave,

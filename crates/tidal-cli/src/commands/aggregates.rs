@@ -84,14 +84,9 @@ struct Line {
 
 impl From<AggregateRow> for Line {
     fn from(row: AggregateRow) -> Self {
-        let (scope, id) = match row.scope {
-            Scope::Global => ("global", None),
-            Scope::Cohort(name) => ("cohort", Some(name)),
-            Scope::Community(id) => ("community", Some(id.to_string())),
-        };
         Self {
-            scope,
-            id,
+            scope: row.scope.kind(),
+            id: row.scope.id(),
             item: row.item,
             signal: row.signal_type,
             count: row.aggregate.count,

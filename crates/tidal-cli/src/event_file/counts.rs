@@ -57,6 +57,8 @@ impl RowCounts {
             Action::Signal { .. } => &mut self.signal,
             Action::Leave { .. } => &mut self.leave,
             Action::Rejoin { .. } => &mut self.rejoin,
+            // No column value reads as an action of another kind.
+            _ => return,
         };
         *count += 1;
     }

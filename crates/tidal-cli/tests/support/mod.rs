@@ -135,7 +135,8 @@ impl Recorded {
         assert_eq!(folder.json(&["left", "--db", db]).len() as u64, left_at_end.as_u64().unwrap());
     }
 
-    fn assert_aggregates(&self, rows: &[Value]) {
+    /// Checks every aggregate; the rows are in the form that the command prints.
+    pub(crate) fn assert_aggregates(&self, rows: &[Value]) {
         let mut expected_count = 0;
         for scope in ["global", "cohort", "community"] {
             expected_count += self.expected[scope].as_object().unwrap().len();

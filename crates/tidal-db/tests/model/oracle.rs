@@ -347,6 +347,7 @@ impl Oracle {
                     None => report.forwarded += 1,
                 }
             }
+            other => panic!("the model does not know {other:?}"),
         }
         Ok(())
     }
