@@ -3,6 +3,7 @@
 mod ci;
 mod files;
 mod isolation;
+mod public_api;
 mod snapshots;
 mod step;
 mod tidy;
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask COMMAND
 
   ci     every check, in the order in which they fail fastest; stops at the first failure
-  tidy   the house rules alone: manifests, file lengths, left-over marks, paths, reasons, links";
+  tidy   the house rules alone: manifests, file lengths, left-over marks, paths, reasons, links
+  api    every public name of a library, as the snapshots have them: cargo xtask api CRATE";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -20,6 +22,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
+        ["api", package] => public_api::run(package),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS
