@@ -8,11 +8,12 @@ use tidal_entities::{Aggregate, AggregateState, Contribution, HalfLife, Scope, S
 use crate::{Error, Result, TidalDb};
 
 /// Which aggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct AggregateKey {
+    // In the order of the stored keys.
+    pub(crate) item: u64,
     pub(crate) scope: ScopeId,
     pub(crate) signal_type: SignalTypeId,
-    pub(crate) item: u64,
 }
 
 /// All aggregates of all scopes.
@@ -25,6 +26,11 @@ impl Aggregates {
     /// Adds one signal to one aggregate. Additions commute.
     pub(crate) fn add(&self, key: AggregateKey, contribution: &Contribution) {
         self.by_key.entry(key).or_default().add_contribution(contribution);
+    }
+
+    /// Sets an aggregate found at open.
+    pub(crate) fn restore(&self, key: AggregateKey, state: AggregateState) {
+        self.by_key.insert(key, state);
     }
 
     fn get(&self, key: AggregateKey, at_ns: u64, half_life: HalfLife) -> Option<Aggregate> {
@@ -59,7 +65,7 @@ impl TidalDb {
         let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(None) };
         let at_ns = self.score_time_ns();
-        Ok(self.inner.aggregates.get(AggregateKey { scope, signal_type, item }, at_ns, half_life))
+        Ok(self.inner.aggregates.get(AggregateKey { item, scope, signal_type }, at_ns, half_life))
     }
 
     /// All aggregates of `scope`, or of every scope: in order of scope (global, cohorts by name,

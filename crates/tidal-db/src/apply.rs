@@ -153,7 +153,8 @@ impl TidalDb {
         }
         // What came before a bad event is kept, and its transitions are settled in any case.
         let committed = self.commit_chunk(&mut chunk);
-        outcome.and(committed).map_err(|cause| self.stopped(delivery, cause))
+        let followed = self.wait_for_checkpoint();
+        outcome.and(committed).and(followed).map_err(|cause| self.stopped(delivery, cause))
     }
 
     fn stopped(&self, delivery: &Delivery<'_>, cause: Error) -> Error {

@@ -4,6 +4,7 @@
 //! is written, and is then published. One transition of a user at a time: whoever has the user's
 //! turn holds it until the commit ended, so memory and disk see the same order.
 
+use bytes::Bytes;
 use tidal_entities::community::{CommunityMembership, MembershipStatus, serialize_membership};
 use tidal_entities::{LogEntry, Transition, TransitionKind, decode_transition, encode_transition};
 use tidal_keys::{EntityId, Tag, encode_key, entity_tag_prefix};
@@ -158,6 +159,7 @@ impl TidalDb {
             let ticket = self.stage_nothing(at_ns, origin)?;
             return Ok(Asked::Unchanged(current, ticket));
         }
+        let stale_keys = if damaged.is_some() { self.transition_keys(user_id)? } else { Vec::new() };
         let known_left_at_ns = damaged.as_ref().and_then(|user| left_at_of(&user.logged));
         let membership = CommunityMembership {
             user_id,
@@ -174,10 +176,11 @@ impl TidalDb {
                 };
                 staging.see_time(at_ns);
                 if let Some(user) = &damaged {
-                    self.rewrite_history(staging, user);
+                    self.rewrite_history(staging, &stale_keys, user);
                 }
                 if let Some(transition) = transition {
                     self.put_transition(staging, user_id, &transition);
+                    staging.fingerprint().add_transition(user_id, &transition);
                 }
                 self.persist_leave_record(staging, membership);
                 Ok(())
@@ -217,6 +220,7 @@ impl TidalDb {
             let sequence = staging.append(&LogEntry::Rejoin { user: user_id, at_ns }, at_ns)?;
             let transition = Transition { sequence, kind: TransitionKind::Rejoin, at_ns };
             self.put_transition(staging, user_id, &transition);
+            staging.fingerprint().add_transition(user_id, &transition);
             self.persist_leave_record(staging, membership);
             Ok(())
         })?;
@@ -277,9 +281,16 @@ impl TidalDb {
         staging.put(self.inner.storage.users_engine().partition(), &key, &value);
     }
 
+    /// The keys of the transitions of `user_id` that are stored, whatever is in them.
+    fn transition_keys(&self, user_id: u64) -> Result<Vec<Bytes>> {
+        let prefix = entity_tag_prefix(EntityId::new(user_id), Tag::CommunityTransition);
+        let rows = self.inner.storage.users_engine().scan_prefix(&prefix)?;
+        Ok(rows.map(|row| row.map(|(key, _)| key)).collect::<std::result::Result<_, _>>()?)
+    }
+
     /// Replaces the stored history of a damaged user by what the log says.
-    fn rewrite_history(&self, staging: &mut Staging<'_>, user: &DamagedUser) {
-        for key in &user.stored_keys {
+    fn rewrite_history(&self, staging: &mut Staging<'_>, stale_keys: &[Bytes], user: &DamagedUser) {
+        for key in stale_keys {
             staging.delete(self.inner.storage.users_engine().partition(), key);
         }
         for transition in &user.logged {

@@ -31,6 +31,9 @@ pub enum Durability {
 /// How far ahead of the clock an event may be dated: 5 minutes.
 pub const DEFAULT_ALLOWED_SKEW: Duration = Duration::from_secs(5 * 60);
 
+/// How many entries of the log an open may have to read again: a million, about a second.
+pub const DEFAULT_RECOVERY_ENTRIES: u64 = 1_000_000;
+
 /// For a database that is never on disk, commits only bound the memory of the log's tail.
 const EPHEMERAL: Durability = Durability::Batched { max_events: 8192, max_delay: Duration::MAX };
 
@@ -72,6 +75,7 @@ pub struct Config {
     storage: StorageOptions,
     pub(crate) allowed_skew: Duration,
     pub(crate) expect_at_least: Option<u64>,
+    pub(crate) recovery_entries: u64,
     pub(crate) canary: Canary,
 }
 
@@ -87,6 +91,7 @@ impl Default for Config {
             storage: StorageOptions::new(),
             allowed_skew: DEFAULT_ALLOWED_SKEW,
             expect_at_least: None,
+            recovery_entries: DEFAULT_RECOVERY_ENTRIES,
             canary: Canary::default(),
         }
     }
@@ -103,6 +108,7 @@ impl fmt::Debug for Config {
             .field("storage", &self.storage)
             .field("allowed_skew", &self.allowed_skew)
             .field("expect_at_least", &self.expect_at_least)
+            .field("recovery_entries", &self.recovery_entries)
             .finish_non_exhaustive()
     }
 }
@@ -181,6 +187,15 @@ impl Config {
         self
     }
 
+    /// How many entries of the log an open may have to read again, at most;
+    /// [`DEFAULT_RECOVERY_ENTRIES`] by default, at least 1. Checkpoints run in the background, four or
+    /// more for as many entries. Where they cannot keep up, signals, joins, quits, attributes and
+    /// `apply` wait for them after having been recorded; leaves and rejoins never do.
+    pub fn recovery_entries(mut self, entries: u64) -> Self {
+        self.recovery_entries = entries.max(1);
+        self
+    }
+
     /// Breaks one guarantee on purpose.
     #[cfg(feature = "canaries")]
     pub fn broken(mut self, what: crate::Break) -> Self {
@@ -201,6 +216,11 @@ impl Config {
     pub(crate) fn chosen_durability(&self) -> Durability {
         let fitting = if self.place == Place::Ephemeral { EPHEMERAL } else { Durability::Immediate };
         self.durability.unwrap_or(fitting)
+    }
+
+    /// Whether anything is left of the database when the process ends.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.place != Place::Ephemeral
     }
 
     pub(crate) fn open_storage(&self) -> Result<Storage> {

@@ -5,29 +5,34 @@
 //! aggregate's shard. Turns may be held across a commit, locks never are.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use dashmap::DashMap;
-use tidal_entities::Schema;
 use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, MembershipStatus};
+use tidal_entities::{Checkpoint, Fingerprint, Schema};
 use tidal_storage::{Claim, Storage};
 
 use crate::aggregates::Aggregates;
 use crate::canary::{Break, Canary};
+use crate::checkpointer::Checkpointer;
+use crate::crosscheck;
 use crate::gate::Gate;
-use crate::log_replay::replay_log;
+use crate::log_facts::LogFacts;
+use crate::log_replay::{replay_log, restore_aggregates};
+use crate::log_rows::log_head;
 use crate::log_state::LogEnd;
 use crate::log_writer::LogWriter;
 use crate::profiles::{Profile, Profiles};
-use crate::record_check::check_leave_records;
+use crate::record_check::{CheckedRecords, StoredHistory, check_leave_records, shut_out, stored_histories};
 use crate::report::{DamagedRecord, OpenReport};
 use crate::scopes::Interner;
 use crate::signals::WithheldCounters;
 use crate::state_rebuild::{
-    check_sources, rebuild_attributes, rebuild_community_leave_status, rebuild_community_memberships,
-    rebuild_scopes,
+    read_checkpoint, rebuild_attributes, rebuild_community_leave_status, rebuild_community_memberships,
+    rebuild_scopes, rebuild_sources,
 };
 use crate::stored_schema::open_schema;
 use crate::sync::{Turns, lock};
@@ -47,10 +52,12 @@ pub struct TidalDb {
 
 /// What all handles share.
 pub(crate) struct Inner {
-    pub(crate) schema: Schema,
+    pub(crate) schema: Arc<Schema>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durability: Durability,
     pub(crate) allowed_skew_ns: u64,
+    /// How many entries of the log an open may have to read; none is ever read of an ephemeral one.
+    recovery_entries: Option<u64>,
     pub(crate) canary: Canary,
     pub(crate) report: OpenReport,
 
@@ -58,7 +65,7 @@ pub(crate) struct Inner {
     pub(crate) community_leave_status: DashMap<u64, CommunityMembership>,
     pub(crate) gate: Gate,
     pub(crate) profiles: Profiles,
-    pub(crate) interner: Interner,
+    pub(crate) interner: Arc<Interner>,
     pub(crate) aggregates: Aggregates,
     pub(crate) withheld: WithheldCounters,
 
@@ -68,7 +75,8 @@ pub(crate) struct Inner {
     pub(crate) storage: Storage,
     /// Keeps a second database from being opened over a clone of `storage`.
     _claim: Claim,
-    flusher: std::sync::Mutex<Option<JoinHandle<()>>>,
+    /// The flush thread and the checkpointer.
+    threads: Mutex<Vec<JoinHandle<()>>>,
     closed: AtomicBool,
 }
 
@@ -114,8 +122,10 @@ impl TidalDb {
     pub fn from_parts(storage: Storage, config: Config) -> Result<Self> {
         let claim = storage.claim()?;
         let durability = config.chosen_durability();
+        let recovery_entries = config.is_kept().then_some(config.recovery_entries);
         let (schema, schema_batch) = open_schema(&storage, &config)?;
-        let interner = Interner::new();
+        let schema = Arc::new(schema);
+        let interner = Arc::new(Interner::new());
         let aggregates = Aggregates::default();
         let community_membership = CommunityMembershipIndex::new();
         let community_leave_status = DashMap::new();
@@ -123,13 +133,40 @@ impl TidalDb {
         let mut report = OpenReport::default();
 
         rebuild_scopes(&storage, &interner)?;
-        let mut replayed = replay_log(&storage, &schema, &interner, &aggregates)?;
-        let members = rebuild_community_memberships(&storage, &community_membership, &mut replayed)?;
+        let head = log_head(&storage)?;
+        if let Some(expected) = config.expect_at_least
+            && head.last_sequence < expected
+        {
+            return Err(Error::BehindExpected { expected, found: head.last_sequence });
+        }
+        let checkpoint = read_checkpoint(&storage)?;
+        let ahead = restore_aggregates(&storage, &schema, &interner, &aggregates, &checkpoint)?;
+        let replayed = replay_log(&storage, &schema, &interner, &aggregates, &checkpoint, &ahead)?;
+        if replayed.last_sequence != head.last_sequence {
+            return Err(Error::damaged(format!(
+                "the log ends at sequence {}, but the checkpoint stands at {}",
+                head.last_sequence, checkpoint.floor
+            )));
+        }
+
+        let mut found = Fingerprint::default();
+        let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;
+        let undecodable = if config.canary.is(Break::RestoreSkipped) {
+            BTreeMap::new()
+        } else {
+            rebuild_community_leave_status(&storage, &community_leave_status)?
+        };
+        let attributes = rebuild_attributes(&storage, &mut found)?;
+        let sources = rebuild_sources(&storage, &mut found)?;
+        let histories = stored_histories(&storage, &mut found)?;
         if !config.canary.is(Break::RestoreSkipped) {
-            let undecodable = rebuild_community_leave_status(&storage, &community_leave_status)?;
-            let checked = check_leave_records(&storage, &community_leave_status, undecodable, &mut replayed)?;
+            let mut checked = check_leave_records(&community_leave_status, &undecodable, &histories, None);
+            if !checked.damaged.is_empty() || found != head.fingerprint {
+                checked = find_damage(&storage, &community_leave_status, &undecodable, &histories)?;
+            }
             report.sound_records = community_leave_status.len().saturating_sub(checked.damaged.len()) as u64;
             for user in checked.damaged {
+                shut_out(&community_leave_status, &user);
                 report.damaged.push(DamagedRecord { user_id: user.user_id, cause: user.cause.clone() });
                 gate.mark_damaged(user);
             }
@@ -139,16 +176,9 @@ impl TidalDb {
         }
         let is_left = |record: &CommunityMembership| record.status == MembershipStatus::Left;
         gate.restore_left_count(community_leave_status.iter().filter(|record| is_left(record)).count() as u64);
-        let attributes = rebuild_attributes(&storage, &mut replayed)?;
-        check_sources(&storage, &replayed)?;
 
         report.replayed_entries = replayed.entries;
-        report.last_sequence = replayed.last_sequence;
-        if let Some(expected) = config.expect_at_least
-            && replayed.last_sequence < expected
-        {
-            return Err(Error::BehindExpected { expected, found: replayed.last_sequence });
-        }
+        report.last_sequence = head.last_sequence;
         storage.commit(schema_batch)?;
         let withheld = WithheldCounters::default();
         withheld.restore(replayed.withheld);
@@ -156,9 +186,11 @@ impl TidalDb {
         let log = Arc::new(LogWriter::new(
             storage.clone(),
             LogEnd {
-                last_sequence: replayed.last_sequence,
-                newest_time_ns: replayed.newest_time_ns,
-                sources: replayed.sources,
+                last_sequence: head.last_sequence,
+                newest_time_ns: head.newest_time_ns,
+                fingerprint: head.fingerprint,
+                checkpoint_floor: checkpoint.floor,
+                sources,
                 canary: config.canary,
             },
         ));
@@ -168,6 +200,7 @@ impl TidalDb {
                 clock: config.clock,
                 durability,
                 allowed_skew_ns: u64::try_from(config.allowed_skew.as_nanos()).unwrap_or(u64::MAX),
+                recovery_entries,
                 canary: config.canary,
                 report,
                 community_membership,
@@ -182,12 +215,12 @@ impl TidalDb {
                 log,
                 storage,
                 _claim: claim,
-                flusher: std::sync::Mutex::new(None),
+                threads: Mutex::new(Vec::new()),
                 closed: AtomicBool::new(false),
             }),
         };
         db.resolve_profiles(attributes, members)?;
-        db.start_flusher()?;
+        db.start_threads(checkpoint)?;
         Ok(db)
     }
 
@@ -217,15 +250,31 @@ impl TidalDb {
         inner.log.flush()
     }
 
-    fn start_flusher(&self) -> Result<()> {
-        let Durability::Batched { max_events, max_delay } = self.inner.durability else { return Ok(()) };
-        let log = Arc::clone(&self.inner.log);
-        let flusher = std::thread::Builder::new()
-            .name("tidal-flush".to_owned())
-            .spawn(move || log.run_flusher(max_events, max_delay))
-            .map_err(Error::Thread)?;
-        *lock(&self.inner.flusher) = Some(flusher);
+    fn start_threads(&self, checkpoint: Checkpoint) -> Result<()> {
+        let inner = &self.inner;
+        if let Durability::Batched { max_events, max_delay } = inner.durability {
+            let log = Arc::clone(&inner.log);
+            inner.start("tidal-flush", move || log.run_flusher(max_events, max_delay))?;
+        }
+        if let Some(recovery_entries) = inner.recovery_entries {
+            let checkpointer = Checkpointer {
+                storage: inner.storage.clone(),
+                schema: Arc::clone(&inner.schema),
+                interner: Arc::clone(&inner.interner),
+                log: Arc::clone(&inner.log),
+                checkpoint,
+                interval: (recovery_entries / 4).max(1),
+            };
+            inner.start("tidal-checkpoint", move || checkpointer.run())?;
+        }
         Ok(())
+    }
+
+    /// Waits until an open after a crash would not have to read more than was allowed.
+    pub(crate) fn wait_for_checkpoint(&self) -> Result<()> {
+        self.inner
+            .recovery_entries
+            .map_or(Ok(()), |recovery_entries| self.inner.log.wait_for_checkpoint(recovery_entries))
     }
 
     /// Brings everything done so far to disk.
@@ -279,15 +328,47 @@ impl TidalDb {
     }
 }
 
+/// Some row is not what the log led to: reads the whole log to say which. Of leave records the users
+/// are returned; anything else is an error, since nobody could say whom it concerns.
+fn find_damage(
+    storage: &Storage,
+    map: &DashMap<u64, CommunityMembership>,
+    undecodable: &BTreeMap<u64, String>,
+    histories: &HashMap<u64, StoredHistory>,
+) -> Result<CheckedRecords> {
+    let facts = LogFacts::read(storage)?;
+    if let Some(first) = crosscheck::differences(storage, &facts)?.into_iter().next() {
+        return Err(Error::damaged(first));
+    }
+    let checked = check_leave_records(map, undecodable, histories, Some(&facts.transitions));
+    if checked.damaged.is_empty() {
+        return Err(Error::damaged("the rows beside the log do not fit its fingerprint"));
+    }
+    Ok(checked)
+}
+
 impl Inner {
+    /// Starts a background thread. If it panics, nothing more is written, and nobody waits for it.
+    fn start(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let log = Arc::clone(&self.log);
+        let guarded = move || {
+            if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                log.fail(Error::ThreadPanicked);
+            }
+        };
+        let thread =
+            std::thread::Builder::new().name(name.to_owned()).spawn(guarded).map_err(Error::Thread)?;
+        lock(&self.threads).push(thread);
+        Ok(())
+    }
+
     fn shut_down(&self) -> Result<()> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Err(Error::Closed);
         }
         let flushed = self.log.flush_and_close();
-        let thread = lock(&self.flusher).take();
-        if let Some(thread) = thread {
-            // It ends as soon as the log is closed, and its failures are latched in the log.
+        for thread in std::mem::take(&mut *lock(&self.threads)) {
+            // They end as soon as the log is closed, and their failures are latched in the log.
             let _ended = thread.join();
         }
         let closed = self.storage.close().map_err(Error::from);

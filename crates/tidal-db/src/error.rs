@@ -188,6 +188,10 @@ pub enum Error {
         reason: &'static str,
     },
 
+    /// A background thread panicked, so nothing more is written through this handle.
+    #[error("a background thread panicked; close the database and open it again")]
+    ThreadPanicked,
+
     /// A background thread could not be started.
     #[error("the flush thread could not be started")]
     Thread(#[source] std::io::Error),

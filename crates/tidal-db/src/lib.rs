@@ -43,14 +43,18 @@
 mod aggregates;
 mod apply;
 mod canary;
+mod checkpointer;
 mod clock;
 mod community;
 mod config;
+mod crosscheck;
 mod db;
 mod error;
 mod gate;
 mod history;
+mod log_facts;
 mod log_replay;
+mod log_rows;
 mod log_state;
 mod log_writer;
 mod membership;
@@ -68,7 +72,7 @@ pub use apply::ApplyReport;
 #[cfg(feature = "canaries")]
 pub use canary::Break;
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use config::{Config, DEFAULT_ALLOWED_SKEW, Durability};
+pub use config::{Config, DEFAULT_ALLOWED_SKEW, DEFAULT_RECOVERY_ENTRIES, Durability};
 pub use db::TidalDb;
 pub use error::{Error, Result};
 pub use history::HistoryEvent;

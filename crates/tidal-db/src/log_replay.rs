@@ -1,86 +1,106 @@
-//! What the log says: the aggregates, and what every other row must agree with.
+//! The aggregates: those that were stored, and what the log says since.
 
 use std::collections::HashMap;
 
 use tidal_entities::{
-    Contribution, LogEntry, LogRow, Schema, ScopeId, SignalEntry, SourcePosition, Transition, TransitionKind,
-    WithheldCounts,
+    Checkpoint, Contribution, LogEntry, Schema, ScopeId, SignalEntry, WithheldCounts, decode_aggregate,
+    parse_aggregate_key,
 };
 use tidal_keys::Tag;
 use tidal_storage::Storage;
 
 use crate::aggregates::{AggregateKey, Aggregates};
+use crate::log_rows::visit_entries;
 use crate::scopes::Interner;
 use crate::{Error, Result};
 
-/// What the log says.
+/// What the entries after the checkpoint came to.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     pub(crate) last_sequence: u64,
-    pub(crate) newest_time_ns: u64,
     pub(crate) entries: u64,
     pub(crate) withheld: WithheldCounts,
-    pub(crate) sources: HashMap<String, SourcePosition>,
-    /// Sequence of the join, by user and community.
-    pub(crate) memberships: HashMap<(u64, u64), u64>,
-    /// Sequence and value, by user and name.
-    pub(crate) attributes: HashMap<(u64, String), (u64, String)>,
-    pub(crate) transitions: HashMap<u64, Vec<Transition>>,
 }
 
-/// Reads the log from its beginning, adds every signal to the scopes that took it, and notes what
-/// the other rows have to say.
+/// Reads the stored aggregates into memory. Returns the marks of those that are ahead of the floor,
+/// since a checkpoint was under way when the process ended.
+pub(crate) fn restore_aggregates(
+    storage: &Storage,
+    schema: &Schema,
+    interner: &Interner,
+    aggregates: &Aggregates,
+    checkpoint: &Checkpoint,
+) -> Result<HashMap<AggregateKey, u64>> {
+    let mut ahead = HashMap::new();
+    let scope_count = interner.scopes_len();
+    for row in storage.items_engine().scan_tag(Tag::SignalState)? {
+        let (key, value) = row?;
+        let undecodable = |cause| Error::undecodable("a stored aggregate does not decode", cause);
+        let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
+        let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
+        let what = || {
+            format!(
+                "the stored aggregate of item {item}, scope {} and signal type {}",
+                scope.0, signal_type.0
+            )
+        };
+        if scope.0 >= scope_count || schema.signal_type_by_id(signal_type).is_none() {
+            return Err(Error::damaged(format!("{} is of a scope or type that is not stored", what())));
+        }
+        let key = AggregateKey { item, scope, signal_type };
+        if mark > checkpoint.floor {
+            if mark != checkpoint.target {
+                return Err(Error::damaged(format!(
+                    "{} is marked {mark}, but the checkpoint stands at {} on its way to {}",
+                    what(),
+                    checkpoint.floor,
+                    checkpoint.target
+                )));
+            }
+            ahead.insert(key, mark);
+        }
+        aggregates.restore(key, state);
+    }
+    Ok(ahead)
+}
+
+/// Adds the signals after the checkpoint to the scopes that took them.
 pub(crate) fn replay_log(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
     aggregates: &Aggregates,
+    checkpoint: &Checkpoint,
+    ahead: &HashMap<AggregateKey, u64>,
 ) -> Result<Replayed> {
-    let mut replayed = Replayed::default();
-    for row in storage.system_engine().scan_tag(Tag::Event)? {
-        let (key, value) = row?;
-        let undecodable = |cause| Error::undecodable("a row of the log does not decode", cause);
-        let row = LogRow::decode(&key, &value).map_err(undecodable)?;
-        if row.first_sequence() != replayed.last_sequence + 1 {
-            return Err(Error::damaged(format!(
-                "the log goes on at sequence {} after {}",
-                row.first_sequence(),
-                replayed.last_sequence
-            )));
-        }
-        if row.newest_time_ns() < replayed.newest_time_ns {
-            return Err(Error::damaged(format!(
-                "the newest time steps back from {} to {} ns at sequence {}",
-                replayed.newest_time_ns,
-                row.newest_time_ns(),
-                row.first_sequence()
-            )));
-        }
-        for entry in row.entries() {
-            let (sequence, entry) = entry.map_err(undecodable)?;
-            replayed.last_sequence = sequence;
+    let mut replayed = Replayed { withheld: checkpoint.withheld, ..Replayed::default() };
+    replayed.last_sequence = visit_entries(
+        storage,
+        checkpoint.floor,
+        |sequence, entry| {
             replayed.entries += 1;
-            match entry {
-                LogEntry::Signal(signal) => {
-                    add_signal(schema, interner, aggregates, sequence, &signal)?;
-                    if let Some(reason) = signal.withheld {
-                        replayed.withheld.add(reason);
-                    }
-                }
-                other => note(&mut replayed, sequence, other)?,
+            let LogEntry::Signal(signal) = entry else { return Ok(()) };
+            if let Some(reason) = signal.withheld {
+                replayed.withheld.add(reason);
             }
-        }
-        replayed.newest_time_ns = row.newest_time_ns();
-    }
+            for_each_aggregate(schema, interner, sequence, &signal, |key, contribution| {
+                if ahead.get(&key).is_none_or(|mark| sequence > *mark) {
+                    aggregates.add(key, contribution);
+                }
+            })
+        },
+        |_| false,
+    )?;
     Ok(replayed)
 }
 
-fn add_signal(
+/// Tells every aggregate that took `signal`, and what it contributes.
+pub(crate) fn for_each_aggregate(
     schema: &Schema,
     interner: &Interner,
-    aggregates: &Aggregates,
     sequence: u64,
     signal: &SignalEntry,
+    mut visit: impl FnMut(AggregateKey, &Contribution),
 ) -> Result<()> {
     let scope_set = interner.set(signal.scope_set).ok_or_else(|| {
         Error::damaged(format!(
@@ -94,38 +114,10 @@ fn add_signal(
     let contribution = Contribution::new(signal.weight, signal.event_time_ns, declared.half_life);
     let global = std::iter::once(&ScopeId::GLOBAL);
     for scope in global.chain(&scope_set.cohorts).chain(&scope_set.communities) {
-        let key = AggregateKey { scope: *scope, signal_type: signal.signal_type, item: signal.item };
-        aggregates.add(key, &contribution);
-    }
-    Ok(())
-}
-
-fn note(replayed: &mut Replayed, sequence: u64, entry: LogEntry) -> Result<()> {
-    let transition = |kind, at_ns| Transition { sequence, kind, at_ns };
-    match entry {
-        LogEntry::Leave { user, at_ns } => {
-            replayed.transitions.entry(user).or_default().push(transition(TransitionKind::Leave, at_ns));
-        }
-        LogEntry::Rejoin { user, at_ns } => {
-            replayed.transitions.entry(user).or_default().push(transition(TransitionKind::Rejoin, at_ns));
-        }
-        LogEntry::Join { user, community, .. } => {
-            replayed.memberships.insert((user, community), sequence);
-        }
-        LogEntry::Quit { user, community, .. } => {
-            replayed.memberships.remove(&(user, community));
-        }
-        LogEntry::SetAttribute { user, name, value, .. } => {
-            replayed.attributes.insert((user, name), (sequence, value));
-        }
-        LogEntry::SourcePosition { source, first_position, position, digest } => {
-            replayed.sources.insert(source, SourcePosition { first_position, position, digest });
-        }
-        other => {
-            return Err(Error::damaged(format!(
-                "the entry at sequence {sequence} is of an unknown kind: {other:?}"
-            )));
-        }
+        visit(
+            AggregateKey { scope: *scope, signal_type: signal.signal_type, item: signal.item },
+            &contribution,
+        );
     }
     Ok(())
 }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tidal_entities::{LogEntry, LogRowBuilder, SourcePosition, encode_source_position, source_key};
+use tidal_entities::{
+    Fingerprint, LogEntry, LogRowBuilder, SourcePosition, encode_source_position, source_key,
+};
 use tidal_keys::EncodedKey;
 use tidal_storage::{Partition, WriteBatch};
 
@@ -31,6 +33,8 @@ pub(crate) struct Ticket(pub(crate) u64);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SourceState {
     pub(crate) reached: SourcePosition,
+    /// What the log and the fingerprint say; `reached` may be ahead of it until the next commit.
+    logged: Option<SourcePosition>,
     pub(crate) durable_position: Option<u64>,
 }
 
@@ -42,6 +46,8 @@ pub(crate) type StoredRow = (EncodedKey, Vec<u8>);
 pub(crate) struct LogEnd {
     pub(crate) last_sequence: u64,
     pub(crate) newest_time_ns: u64,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) checkpoint_floor: u64,
     pub(crate) sources: HashMap<String, SourcePosition>,
     pub(crate) canary: Canary,
 }
@@ -76,24 +82,12 @@ impl Pending {
             && self.moved_sources.is_empty()
     }
 
-    /// Appends an entry, or changes nothing.
-    fn append(&mut self, entry: &LogEntry, newest_time_ns: u64) -> Result<u64> {
-        let sequence = self
-            .row
-            .push(entry)
-            .map_err(|cause| Error::Unloggable { what: "an entry of the log cannot be laid out", cause })?;
-        if self.row.len_bytes() >= ROW_BYTES {
-            self.close_row(newest_time_ns);
-        }
-        Ok(sequence)
-    }
-
-    fn close_row(&mut self, newest_time_ns: u64) {
+    fn close_row(&mut self, newest_time_ns: u64, fingerprint: Fingerprint) {
         if self.row.is_empty() {
             return;
         }
         let next = LogRowBuilder::new(self.row.next_sequence());
-        self.closed_rows.push(std::mem::replace(&mut self.row, next).finish(newest_time_ns));
+        self.closed_rows.push(std::mem::replace(&mut self.row, next).finish(newest_time_ns, fingerprint));
     }
 }
 
@@ -116,6 +110,10 @@ pub(crate) struct LogState {
     pub(crate) durable_number: u64,
     pub(crate) durable_sequence: u64,
     pub(crate) newest_time_ns: u64,
+    /// Of the rows beside the log, as they will be when everything staged is on disk.
+    pub(crate) fingerprint: Fingerprint,
+    /// Up to here the stored aggregates have followed the log.
+    pub(crate) checkpoint_floor: u64,
     pub(crate) sources: HashMap<String, SourceState>,
     pub(crate) canary: Canary,
     pub(crate) failure: Option<Arc<Error>>,
@@ -124,8 +122,11 @@ pub(crate) struct LogState {
 
 impl LogState {
     pub(crate) fn new(end: LogEnd) -> Self {
-        let on_disk =
-            |reached: SourcePosition| SourceState { reached, durable_position: Some(reached.position) };
+        let on_disk = |reached: SourcePosition| SourceState {
+            reached,
+            logged: Some(reached),
+            durable_position: Some(reached.position),
+        };
         Self {
             pending: Pending::new(end.last_sequence + 1),
             pending_number: 1,
@@ -133,6 +134,8 @@ impl LogState {
             durable_number: 0,
             durable_sequence: end.last_sequence,
             newest_time_ns: end.newest_time_ns,
+            fingerprint: end.fingerprint,
+            checkpoint_floor: end.checkpoint_floor,
             sources: end.sources.into_iter().map(|(name, reached)| (name, on_disk(reached))).collect(),
             canary: end.canary,
             failure: None,
@@ -155,19 +158,24 @@ impl LogState {
     pub(crate) fn take_pending(&mut self) -> Result<(WriteBatch, InFlight)> {
         let mut sources = Vec::new();
         for name in std::mem::take(&mut self.pending.moved_sources) {
-            let Some(source) = self.sources.get(&name) else { continue };
+            let Some(source) = self.sources.get_mut(&name) else { continue };
             if self.canary.is(Break::PositionSkipped) {
                 continue;
             }
-            let SourcePosition { first_position, position, digest } = source.reached;
+            let reached = source.reached;
+            let SourcePosition { first_position, position, digest } = reached;
             let entry = LogEntry::SourcePosition { source: name.clone(), first_position, position, digest };
-            self.pending.append(&entry, self.newest_time_ns)?;
+            if let Some(logged) = source.logged.replace(reached) {
+                self.fingerprint.remove_source(&name, &logged);
+            }
+            self.fingerprint.add_source(&name, &reached);
+            self.append(&entry)?;
             let key = source_key(&name);
-            let value = encode_source_position(&key, &source.reached);
+            let value = encode_source_position(&key, &reached);
             self.pending.state_rows.put(Partition::System, &key, &value);
-            sources.push((name, source.reached.position));
+            sources.push((name, position));
         }
-        self.pending.close_row(self.newest_time_ns);
+        self.pending.close_row(self.newest_time_ns, self.fingerprint);
         let next_sequence = self.pending.row.next_sequence();
         let taken = std::mem::replace(&mut self.pending, Pending::new(next_sequence));
         let mut batch = taken.state_rows;
@@ -184,6 +192,18 @@ impl LogState {
             sources,
         };
         Ok((batch, commit))
+    }
+
+    /// Appends an entry, or changes nothing. A full row is closed only now, with the fingerprint as its
+    /// last entry left it.
+    fn append(&mut self, entry: &LogEntry) -> Result<u64> {
+        if self.pending.row.len_bytes() >= ROW_BYTES {
+            self.pending.close_row(self.newest_time_ns, self.fingerprint);
+        }
+        self.pending
+            .row
+            .push(entry)
+            .map_err(|cause| Error::Unloggable { what: "an entry of the log cannot be laid out", cause })
     }
 
     /// Publishes the outcome of the commit in flight. After a failure its rows stay readable in memory.
@@ -212,7 +232,10 @@ impl LogState {
         if let Some(source) = self.sources.get_mut(source_name) {
             source.reached = reached;
         } else {
-            self.sources.insert(source_name.to_owned(), SourceState { reached, durable_position: None });
+            self.sources.insert(
+                source_name.to_owned(),
+                SourceState { reached, logged: None, durable_position: None },
+            );
         }
         if !self.pending.moved_sources.iter().any(|name| name == source_name) {
             self.pending.moved_sources.push(source_name.to_owned());
@@ -230,7 +253,7 @@ impl Staging<'_> {
     /// Appends an entry that took place at `at_ns`; returns its sequence. Changes nothing if it fails.
     pub(crate) fn append(&mut self, entry: &LogEntry, at_ns: u64) -> Result<u64> {
         let newest_time_ns = self.state.newest_time_ns.max(at_ns);
-        let sequence = self.state.pending.append(entry, newest_time_ns)?;
+        let sequence = self.state.append(entry)?;
         self.state.newest_time_ns = newest_time_ns;
         self.state.pending.events += 1;
         Ok(sequence)
@@ -239,6 +262,11 @@ impl Staging<'_> {
     /// Moves the newest time without an entry.
     pub(crate) fn see_time(&mut self, at_ns: u64) {
         self.state.newest_time_ns = self.state.newest_time_ns.max(at_ns);
+    }
+
+    /// The fingerprint of the rows beside the log, to follow what is put and deleted.
+    pub(crate) fn fingerprint(&mut self) -> &mut Fingerprint {
+        &mut self.state.fingerprint
     }
 
     /// Puts a row of derived state into the same commit.

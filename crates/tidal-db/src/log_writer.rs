@@ -33,6 +33,8 @@ pub(crate) struct LogWriter {
     committed: Condvar,
     /// Told when there is something for the flush thread to do.
     work: Condvar,
+    /// Told when the stored aggregates have followed the log.
+    checkpointed: Condvar,
 }
 
 impl LogWriter {
@@ -42,6 +44,7 @@ impl LogWriter {
             state: Mutex::new(LogState::new(end)),
             committed: Condvar::new(),
             work: Condvar::new(),
+            checkpointed: Condvar::new(),
         }
     }
 
@@ -118,6 +121,62 @@ impl LogWriter {
         }
     }
 
+    /// Waits until the log on disk is `interval` entries ahead of `floor`, and returns its last
+    /// sequence; `None` once the database is closed or a commit failed.
+    pub(crate) fn wait_for_log(&self, floor: u64, interval: u64) -> Option<u64> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.closed || state.failure.is_some() {
+                return None;
+            }
+            if state.durable_sequence.saturating_sub(floor) >= interval {
+                return Some(state.durable_sequence);
+            }
+            state = self.committed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The stored aggregates have followed the log up to `floor`.
+    pub(crate) fn checkpointed(&self, floor: u64) {
+        lock(&self.state).checkpoint_floor = floor;
+        self.checkpointed.notify_all();
+    }
+
+    /// Something that must be written could not be: nothing is written any more, and everybody who
+    /// waits is told.
+    pub(crate) fn fail(&self, cause: Error) {
+        tracing::error!(error = %cause, "a background thread failed; nothing more is written");
+        let mut state = lock(&self.state);
+        state.failure.get_or_insert_with(|| Arc::new(cause));
+        drop(state);
+        self.committed.notify_all();
+        self.work.notify_all();
+        self.checkpointed.notify_all();
+    }
+
+    /// Waits until no more than `recovery_entries` would be read at an open after a crash.
+    pub(crate) fn wait_for_checkpoint(&self, recovery_entries: u64) -> Result<()> {
+        let mut state = lock(&self.state);
+        let behind = |state: &LogState| {
+            let last_sequence = state.pending.row.next_sequence().saturating_sub(1);
+            last_sequence.saturating_sub(state.checkpoint_floor) > recovery_entries
+        };
+        while behind(&state) && !state.closed {
+            if let Some(cause) = &state.failure {
+                return Err(Error::Latched { cause: Arc::clone(cause) });
+            }
+            if state.pending.is_empty() {
+                state = self.checkpointed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                // A checkpoint follows only what is on disk.
+                let ticket = Ticket(state.pending_number);
+                self.commit_through(state, ticket)?;
+                state = lock(&self.state);
+            }
+        }
+        Ok(())
+    }
+
     /// With batched durability: waits for the disk when `max_events` events are not there yet.
     pub(crate) fn keep_within(&self, max_events: usize) -> Result<()> {
         let state = lock(&self.state);
@@ -168,6 +227,8 @@ impl LogWriter {
         let ticket = Ticket(state.pending_number);
         let flushed = writable.and_then(|()| self.commit_through(state, ticket));
         self.work.notify_all();
+        self.committed.notify_all();
+        self.checkpointed.notify_all();
         flushed
     }
 
@@ -196,7 +257,7 @@ impl LogWriter {
         let state = lock(&self.state);
         let mut pending = state.pending.closed_rows.clone();
         if !state.pending.row.is_empty() {
-            pending.push(state.pending.row.clone().finish(state.newest_time_ns));
+            pending.push(state.pending.row.clone().finish(state.newest_time_ns, state.fingerprint));
         }
         UndurableRows {
             durable_sequence: state.durable_sequence,

@@ -25,7 +25,8 @@ impl TidalDb {
     /// [`Error::Latched`] and [`Error::Closed`] if it could not be written.
     pub fn join_community(&self, user_id: u64, community: u64) -> Result<()> {
         let ticket = self.stage_join(user_id, community, self.now_ns(), None)?;
-        self.inner.log.wait_durable(ticket)
+        self.inner.log.wait_durable(ticket)?;
+        self.wait_for_checkpoint()
     }
 
     /// Ends the membership of `user_id` in `community`; what was forwarded stays. On disk when this
@@ -36,7 +37,8 @@ impl TidalDb {
     /// [`Error::Storage`], [`Error::Latched`] and [`Error::Closed`] if it could not be written.
     pub fn quit_community(&self, user_id: u64, community: u64) -> Result<()> {
         let ticket = self.stage_quit(user_id, community, self.now_ns(), None)?;
-        self.inner.log.wait_durable(ticket)
+        self.inner.log.wait_durable(ticket)?;
+        self.wait_for_checkpoint()
     }
 
     /// The communities that `user_id` is in, in order of their ids; also while away.
@@ -55,7 +57,8 @@ impl TidalDb {
     /// written.
     pub fn set_user_attribute(&self, user_id: u64, name: &str, value: &str) -> Result<()> {
         let ticket = self.stage_attribute(user_id, name, value, self.now_ns(), None)?;
-        self.inner.log.wait_durable(ticket)
+        self.inner.log.wait_durable(ticket)?;
+        self.wait_for_checkpoint()
     }
 
     /// The value of an attribute of `user_id`.
@@ -87,6 +90,7 @@ impl TidalDb {
             let sequence = staging.append(&LogEntry::Join { user: user_id, community, at_ns }, at_ns)?;
             let key = joined_key(user_id, community);
             staging.put(Partition::Users, &key, &encode_joined(&key, sequence));
+            staging.fingerprint().add_membership(user_id, community);
             Ok(inner.interner.intern(staging, cohorts, communities))
         })?;
         inner.community_membership.join(user_id, community);
@@ -113,6 +117,7 @@ impl TidalDb {
         let (scope_set, ticket) = inner.log.stage(origin, |staging| {
             staging.append(&LogEntry::Quit { user: user_id, community, at_ns }, at_ns)?;
             staging.delete(Partition::Users, &joined_key(user_id, community));
+            staging.fingerprint().remove_membership(user_id, community);
             Ok(inner.interner.intern(staging, cohorts, communities))
         })?;
         inner.community_membership.quit(user_id, community);
@@ -136,7 +141,7 @@ impl TidalDb {
         if edit.profile.attributes.get(name).is_some_and(|old| old == value) {
             return self.stage_nothing(at_ns, origin);
         }
-        edit.profile.attributes.insert(name.to_owned(), value.to_owned());
+        let before = edit.profile.attributes.insert(name.to_owned(), value.to_owned());
         let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
         let communities = inner.community_membership.communities_of(user_id);
         let entry =
@@ -145,6 +150,10 @@ impl TidalDb {
             let sequence = staging.append(&entry, at_ns)?;
             let key = attribute_key(user_id, name);
             staging.put(Partition::Users, &key, &encode_attribute(&key, sequence, value));
+            if let Some(before) = &before {
+                staging.fingerprint().remove_attribute(user_id, name, before);
+            }
+            staging.fingerprint().add_attribute(user_id, name, value);
             Ok(inner.interner.intern(staging, cohorts, communities))
         })?;
         edit.profile.scope_set = scope_set;

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use dashmap::DashMap;
 use tidal_entities::community::{CommunityMembership, MembershipStatus};
-use tidal_entities::{AwayPeriods, Transition, TransitionKind, decode_transition, parse_transition_key};
+use tidal_entities::{
+    AwayPeriods, Fingerprint, Transition, TransitionKind, decode_transition, parse_transition_key,
+};
 use tidal_keys::Tag;
 use tidal_storage::Storage;
 
 use crate::community::left_at_of;
-use crate::log_replay::Replayed;
 use crate::report::DamagedUser;
 use crate::{Error, Result};
 
@@ -24,43 +25,50 @@ pub(crate) struct CheckedRecords {
 
 /// The transitions of one user as their own rows have them.
 #[derive(Debug, Default)]
-struct StoredHistory {
+pub(crate) struct StoredHistory {
     transitions: Vec<Transition>,
-    keys: Vec<Vec<u8>>,
     undecodable: Option<String>,
 }
 
-/// Reads the history of transitions, and finds the users whose record, history and log disagree.
-/// Returns them, and the closed away periods of all users.
+/// Finds the users whose record and history disagree with each other or, where it was read, with
+/// the log. Returns them, and the closed away periods of all users.
 pub(crate) fn check_leave_records(
-    storage: &Storage,
     map: &DashMap<u64, CommunityMembership>,
-    mut undecodable: BTreeMap<u64, String>,
-    replayed: &mut Replayed,
-) -> Result<CheckedRecords> {
-    let mut histories = stored_histories(storage)?;
-    let mut logged = std::mem::take(&mut replayed.transitions);
+    undecodable: &BTreeMap<u64, String>,
+    histories: &HashMap<u64, StoredHistory>,
+    logged: Option<&HashMap<u64, Vec<Transition>>>,
+) -> CheckedRecords {
     let mut users: BTreeSet<u64> = map.iter().map(|record| *record.key()).collect();
     users.extend(histories.keys());
-    users.extend(logged.keys());
+    users.extend(logged.into_iter().flat_map(HashMap::keys));
 
+    let nothing = StoredHistory::default();
     let mut checked = CheckedRecords::default();
     for user_id in users {
-        let history = histories.remove(&user_id).unwrap_or_default();
-        let logged = logged.remove(&user_id).unwrap_or_default();
+        let history = histories.get(&user_id).unwrap_or(&nothing);
+        let logged = match logged {
+            Some(logged) => logged.get(&user_id).map_or(&[][..], Vec::as_slice),
+            None => &history.transitions,
+        };
         let record = map.get(&user_id).map(|record| *record);
-        let cause = undecodable.remove(&user_id).or_else(|| disagreement(record, &history, &logged));
+        let cause = undecodable.get(&user_id).cloned().or_else(|| disagreement(record, history, logged));
         // Of damaged users too: their past counts again once they are settled and back.
-        let periods = AwayPeriods::from_history(&logged);
+        let periods = AwayPeriods::from_history(logged);
         if !periods.is_empty() {
             checked.away.push((user_id, periods));
         }
-        let Some(cause) = cause else { continue };
-        let left_at_ns = left_at_of(&logged).or(record.and_then(|record| record.left_at_ns));
-        map.insert(user_id, CommunityMembership { left_at_ns, ..left_without_time(user_id) });
-        checked.damaged.push(DamagedUser { user_id, cause, logged, stored_keys: history.keys });
+        if let Some(cause) = cause {
+            checked.damaged.push(DamagedUser { user_id, cause, logged: logged.to_vec() });
+        }
     }
-    Ok(checked)
+    checked
+}
+
+/// Shuts out a user whose record cannot be believed. What the log says of the time counts most.
+pub(crate) fn shut_out(map: &DashMap<u64, CommunityMembership>, user: &DamagedUser) {
+    let recorded = map.get(&user.user_id).and_then(|record| record.left_at_ns);
+    let left_at_ns = left_at_of(&user.logged).or(recorded);
+    map.insert(user.user_id, CommunityMembership { left_at_ns, ..left_without_time(user.user_id) });
 }
 
 /// The record of a user who is out, nobody knows since when.
@@ -68,7 +76,11 @@ pub(crate) fn left_without_time(user_id: u64) -> CommunityMembership {
     CommunityMembership { user_id, status: MembershipStatus::Left, left_at_ns: None }
 }
 
-fn stored_histories(storage: &Storage) -> Result<HashMap<u64, StoredHistory>> {
+/// Reads the history of transitions of every user who has one.
+pub(crate) fn stored_histories(
+    storage: &Storage,
+    found: &mut Fingerprint,
+) -> Result<HashMap<u64, StoredHistory>> {
     let mut histories: HashMap<u64, StoredHistory> = HashMap::new();
     for row in storage.users_engine().scan_tag(Tag::CommunityTransition)? {
         let (key, value) = row?;
@@ -77,10 +89,12 @@ fn stored_histories(storage: &Storage) -> Result<HashMap<u64, StoredHistory>> {
             .map_err(|cause| Error::undecodable("the key of a transition does not decode", cause))?;
         let history = histories.entry(user_id).or_default();
         match decode_transition(&key, &value) {
-            Ok((_, transition)) => history.transitions.push(transition),
+            Ok((_, transition)) => {
+                found.add_transition(user_id, &transition);
+                history.transitions.push(transition);
+            }
             Err(cause) => history.undecodable = Some(format!("a transition does not decode: {cause}")),
         }
-        history.keys.push(key.to_vec());
     }
     Ok(histories)
 }

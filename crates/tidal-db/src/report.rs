@@ -21,7 +21,7 @@ pub struct OpenReport {
     pub damaged: Vec<DamagedRecord>,
     /// How many users have a leave record that is sound.
     pub sound_records: u64,
-    /// How many entries of the log were read to rebuild the aggregates.
+    /// How many entries of the log were read to bring the stored aggregates up to date.
     pub replayed_entries: u64,
     /// The last sequence on disk.
     pub last_sequence: u64,
@@ -42,6 +42,4 @@ pub(crate) struct DamagedUser {
     pub(crate) cause: String,
     /// The user's transitions as the log has them.
     pub(crate) logged: Vec<Transition>,
-    /// The keys of his stored transitions, to be replaced.
-    pub(crate) stored_keys: Vec<Vec<u8>>,
 }

@@ -147,6 +147,11 @@ impl Interner {
         lock(&self.tables).ids.get(scope).copied()
     }
 
+    /// How many scopes there are.
+    pub(crate) fn scopes_len(&self) -> u32 {
+        number(lock(&self.tables).scopes.len())
+    }
+
     /// All scopes in the order of their numbers.
     pub(crate) fn scopes(&self) -> Vec<Scope> {
         lock(&self.tables).scopes.clone()

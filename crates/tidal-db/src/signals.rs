@@ -168,6 +168,7 @@ impl TidalDb {
             Durability::Immediate => self.inner.log.wait_durable(ticket)?,
             Durability::Batched { max_events, .. } => self.inner.log.keep_within(max_events)?,
         }
+        self.wait_for_checkpoint()?;
         Ok(receipt)
     }
 

@@ -1,22 +1,18 @@
-//! From the store to memory, at open.
-//!
-//! The log is read first: it says what everything else must be. Then memberships and leave records
-//! are read from their own rows and compared with it. A leave record that disagrees shuts the gate
-//! for its user; any other disagreement is an error, since nobody could say what is true.
+//! From the store to memory, at open: scopes, memberships, attributes, sources and leave records,
+//! each from its own rows.
 
 use std::collections::{BTreeMap, HashMap};
 
 use dashmap::DashMap;
 use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, deserialize_membership};
 use tidal_entities::{
-    CodecError, InternedId, decode_attribute, decode_joined, decode_scope, decode_scope_set,
-    decode_source_position, parse_attribute_key, parse_interned_key, parse_joined_key, parse_source_key,
-    schema_key,
+    Checkpoint, CodecError, Fingerprint, InternedId, SourcePosition, checkpoint_key, decode_attribute,
+    decode_checkpoint, decode_joined, decode_scope, decode_scope_set, decode_source_position,
+    parse_attribute_key, parse_interned_key, parse_joined_key, parse_source_key, schema_key,
 };
 use tidal_keys::{Tag, parse_key};
 use tidal_storage::Storage;
 
-use crate::log_replay::Replayed;
 use crate::record_check::left_without_time;
 use crate::scopes::Interner;
 use crate::{Error, Result};
@@ -46,85 +42,75 @@ pub(crate) fn rebuild_scopes(storage: &Storage, interner: &Interner) -> Result<(
     Ok(())
 }
 
-/// Reads who is in which community, and compares it with the log. Returns the users who are in any.
+/// Reads who is in which community. Returns the users who are in any.
 pub(crate) fn rebuild_community_memberships(
     storage: &Storage,
     index: &CommunityMembershipIndex,
-    replayed: &mut Replayed,
+    found: &mut Fingerprint,
 ) -> Result<Vec<u64>> {
     let mut members = Vec::new();
-    let mut expected = std::mem::take(&mut replayed.memberships);
     for row in storage.users_engine().scan_tag(Tag::Relationship)? {
         let (key, value) = row?;
         let undecodable = |cause| Error::undecodable("a membership does not decode", cause);
         let (user, community) = parse_joined_key(&key).map_err(undecodable)?;
-        let joined_sequence = decode_joined(&key, &value).map_err(undecodable)?;
-        if expected.remove(&(user, community)) != Some(joined_sequence) {
-            return Err(Error::damaged(format!(
-                "user {user} is stored as a member of community {community}, but the log does not say so"
-            )));
-        }
+        decode_joined(&key, &value).map_err(undecodable)?;
+        found.add_membership(user, community);
         index.join(user, community);
         if members.last() != Some(&user) {
             members.push(user);
         }
     }
-    match expected.into_keys().next() {
-        None => Ok(members),
-        Some((user, community)) => Err(Error::damaged(format!(
-            "the membership of user {user} in community {community} is in the log, but not stored"
-        ))),
-    }
+    Ok(members)
 }
 
-/// Reads the attributes of all users, and compares them with the log.
+/// Reads the attributes of all users.
 pub(crate) fn rebuild_attributes(
     storage: &Storage,
-    replayed: &mut Replayed,
+    found: &mut Fingerprint,
 ) -> Result<HashMap<u64, BTreeMap<String, String>>> {
-    let mut expected = std::mem::take(&mut replayed.attributes);
     let mut by_user: HashMap<u64, BTreeMap<String, String>> = HashMap::new();
     for row in storage.users_engine().scan_tag(Tag::Metadata)? {
         let (key, value) = row?;
         let undecodable = |cause| Error::undecodable("an attribute does not decode", cause);
         let (user, name) = parse_attribute_key(&key).map_err(undecodable)?;
-        let (sequence, value) = decode_attribute(&key, &value).map_err(undecodable)?;
-        let stored = (sequence, value.to_owned());
-        if expected.remove(&(user, name.to_owned())).as_ref() != Some(&stored) {
-            return Err(Error::damaged(format!(
-                "attribute {name:?} of user {user} is not what the log says"
-            )));
-        }
-        by_user.entry(user).or_default().insert(name.to_owned(), stored.1);
+        let (_, value) = decode_attribute(&key, &value).map_err(undecodable)?;
+        found.add_attribute(user, name, value);
+        by_user.entry(user).or_default().insert(name.to_owned(), value.to_owned());
     }
-    match expected.into_keys().next() {
-        None => Ok(by_user),
-        Some((user, name)) => {
-            Err(Error::damaged(format!("attribute {name:?} of user {user} is in the log, but not stored")))
-        }
-    }
+    Ok(by_user)
 }
 
-/// Compares the stored positions of all sources with the log.
-pub(crate) fn check_sources(storage: &Storage, replayed: &Replayed) -> Result<()> {
-    let mut stored_len = 0;
+/// Reads how far every source was applied.
+pub(crate) fn rebuild_sources(
+    storage: &Storage,
+    found: &mut Fingerprint,
+) -> Result<HashMap<String, SourcePosition>> {
+    let mut sources = HashMap::new();
     for row in storage.system_engine().scan_tag(Tag::Metadata)? {
         let (key, value) = row?;
-        if *key == *schema_key() {
+        if !is_source_row(&key) {
             continue;
         }
         let undecodable = |cause| Error::undecodable("the position of a source does not decode", cause);
         let name = parse_source_key(&key).map_err(undecodable)?;
-        let stored = decode_source_position(&key, &value).map_err(undecodable)?;
-        if replayed.sources.get(name) != Some(&stored) {
-            return Err(Error::damaged(format!("the position of source {name:?} is not what the log says")));
-        }
-        stored_len += 1;
+        let position = decode_source_position(&key, &value).map_err(undecodable)?;
+        found.add_source(name, &position);
+        sources.insert(name.to_owned(), position);
     }
-    if stored_len == replayed.sources.len() {
-        return Ok(());
-    }
-    Err(Error::damaged("the position of a source is in the log, but not stored"))
+    Ok(sources)
+}
+
+/// Whether a row of the system's metadata is that of a source: neither schema nor checkpoint.
+pub(crate) fn is_source_row(key: &[u8]) -> bool {
+    *key != *schema_key() && *key != *checkpoint_key()
+}
+
+/// Reads how far the stored aggregates have followed the log.
+pub(crate) fn read_checkpoint(storage: &Storage) -> Result<Checkpoint> {
+    let key = checkpoint_key();
+    let Some(value) = storage.system_engine().get(&key)? else { return Ok(Checkpoint::default()) };
+    decode_checkpoint(&key, &value)
+        .map_err(|cause| Error::undecodable("the checkpoint does not decode", cause))
 }
 
 /// Reads every leave record into the status map. A record that does not decode counts as Left; the

@@ -303,7 +303,7 @@ fn reasons_for_withholding_are_pinned() {
             withheld,
         };
         builder.push(&LogEntry::Signal(signal)).unwrap();
-        let (key, row) = builder.finish(T);
+        let (key, row) = builder.finish(T, tidal_entities::Fingerprint::default());
         writeln!(text, "{withheld:?}\n  key    {}\n  value  {}", hex(&key), hex(&row)).unwrap();
     }
     insta::assert_snapshot!("v1_withheld_reasons", text);

@@ -48,9 +48,11 @@
 
 mod aggregate;
 mod away;
+mod checkpoint;
 pub mod community;
 mod error;
 mod event;
+mod fingerprint;
 mod half_life;
 mod limits;
 mod log;
@@ -71,8 +73,10 @@ pub use aggregate::{
     parse_aggregate_key,
 };
 pub use away::AwayPeriods;
+pub use checkpoint::{Checkpoint, checkpoint_key, decode_checkpoint, encode_checkpoint};
 pub use error::CodecError;
 pub use event::{Action, Event};
+pub use fingerprint::Fingerprint;
 pub use half_life::{HalfLife, HalfLifeError};
 pub use limits::{
     LimitError, MAX_NAME_BYTES, MAX_VALUE_BYTES, check_attribute_name, check_attribute_value,

@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use common::{hex, labelled, labelled_row};
 use tidal_entities::{
-    Action, AggregateState, Event, HalfLife, LogEntry, LogRowBuilder, Predicate, Schema, Scope, ScopeId,
-    ScopeSetId, SignalEntry, SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld,
-    aggregate_key, attribute_key,
+    Action, AggregateState, Checkpoint, Event, Fingerprint, HalfLife, LogEntry, LogRowBuilder, Predicate,
+    Schema, Scope, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, SourcePosition, Transition,
+    TransitionKind, Weight, Withheld, WithheldCounts, aggregate_key, attribute_key, checkpoint_key,
     community::{CommunityMembership, MembershipStatus, serialize_membership},
-    encode_aggregate, encode_attribute, encode_joined, encode_schema, encode_scope, encode_scope_set,
-    encode_source_position, encode_transition, joined_key, schema_key, scope_key, scope_set_key, source_key,
+    encode_aggregate, encode_attribute, encode_checkpoint, encode_joined, encode_schema, encode_scope,
+    encode_scope_set, encode_source_position, encode_transition, joined_key, schema_key, scope_key,
+    scope_set_key, source_key,
 };
 
 /// A time whose eight bytes all differ, so that a wrong byte order shows.
@@ -94,6 +95,52 @@ fn scope_rows() {
 }
 
 #[test]
+fn checkpoint_row() {
+    let key = checkpoint_key();
+    let withheld = WithheldCounts { left: 491, away_period: 116, unknown: 1 };
+    let row = encode_checkpoint(&key, &Checkpoint { floor: SEQUENCE, target: SEQUENCE + 1, withheld });
+    let fields = [
+        ("floor: sequence", 8),
+        ("target: sequence", 8),
+        ("withheld as left", 8),
+        ("withheld in an away period", 8),
+        ("withheld as unknown", 8),
+    ];
+    insta::assert_snapshot!("v1_checkpoint", labelled_row(&[("\"checkpoint\"", 10)], &fields, &key, &row));
+}
+
+#[test]
+fn fingerprints() {
+    let source = SourcePosition { first_position: 1, position: 2, digest: [0xd1; 32] };
+    let left = Transition { sequence: SEQUENCE, kind: TransitionKind::Leave, at_ns: TIME_NS };
+    let of = |change: &dyn Fn(&mut Fingerprint)| {
+        let mut fingerprint = Fingerprint::default();
+        change(&mut fingerprint);
+        format!("{:016x}", fingerprint.get())
+    };
+    let lines = [
+        ("nothing", of(&|_| {})),
+        ("a membership", of(&|rows| rows.add_membership(USER, COMMUNITY))),
+        ("an attribute", of(&|rows| rows.add_attribute(USER, "region", "Scotland"))),
+        ("a transition", of(&|rows| rows.add_transition(USER, &left))),
+        ("a source", of(&|rows| rows.add_source("events.csv", &source))),
+        (
+            "all, but the membership again removed",
+            of(&|rows| {
+                rows.add_source("events.csv", &source);
+                rows.add_membership(USER, COMMUNITY);
+                rows.add_transition(USER, &left);
+                rows.add_attribute(USER, "region", "Scotland");
+                rows.remove_membership(USER, COMMUNITY);
+            }),
+        ),
+    ];
+    let text: Vec<String> =
+        lines.iter().map(|(what, fingerprint)| format!("{fingerprint}  {what}")).collect();
+    insta::assert_snapshot!("v1_fingerprints", text.join("\n"));
+}
+
+#[test]
 fn log_row() {
     let mut builder = LogRowBuilder::new(SEQUENCE);
     for entry in [
@@ -134,7 +181,7 @@ fn log_row() {
     ] {
         builder.push(&entry).unwrap();
     }
-    let (key, row) = builder.finish(TIME_NS + 1);
+    let (key, row) = builder.finish(TIME_NS + 1, Fingerprint::from_stored(0x4142_4344_4546_4748));
 
     let signal = [
         ("kind: 1 signal", 1),
@@ -149,7 +196,7 @@ fn log_row() {
     let transition = |kind| [(kind, 1), ("user", 8), ("at_ns", 8)];
     let membership = |kind| [(kind, 1), ("user", 8), ("community", 8), ("at_ns", 8)];
     let fields = [
-        &[("entry count", 4), ("newest_time_ns", 8)][..],
+        &[("entry count", 4), ("newest_time_ns", 8), ("fingerprint of the rows beside the log", 8)][..],
         &signal,
         &signal,
         &transition("kind: 2 leave"),

@@ -14,8 +14,8 @@ mod common;
 use common::{chain, single_bit_flips};
 use proptest::prelude::*;
 use tidal_entities::{
-    CodecError, LogEntry, LogRow, LogRowBuilder, MAX_NAME_BYTES, MAX_VALUE_BYTES, ScopeSetId, SignalEntry,
-    SignalTypeId, Weight, Withheld, log_row_key, parse_log_row_key, seal, unseal,
+    CodecError, Fingerprint, LogEntry, LogRow, LogRowBuilder, MAX_NAME_BYTES, MAX_VALUE_BYTES, ScopeSetId,
+    SignalEntry, SignalTypeId, Weight, Withheld, log_row_key, parse_log_row_key, seal, unseal,
 };
 
 fn entries() -> impl Strategy<Value = LogEntry> {
@@ -63,7 +63,7 @@ fn set_attribute(name: &str, value: &str) -> LogEntry {
 /// Decodes a row with this count and these entries, as if it had been written so.
 fn decode(entry_count: u32, entries: &[u8]) -> Vec<Result<(u64, LogEntry), CodecError>> {
     let key = log_row_key(10);
-    let row = seal(&key, &[&entry_count.to_le_bytes()[..], &[0; 8], entries].concat());
+    let row = seal(&key, &[&entry_count.to_le_bytes()[..], &[0; 16], entries].concat());
     LogRow::decode(&key, &row).unwrap().entries().collect()
 }
 
@@ -76,7 +76,7 @@ fn a_row_without_entries_is_refused() {
     let builder = LogRowBuilder::new(10);
     assert!(builder.is_empty());
     assert_eq!(builder.entries().count(), 0);
-    let (key, row) = builder.finish(5);
+    let (key, row) = builder.finish(5, Fingerprint::default());
     assert!(matches!(LogRow::decode(&key, &row), Err(CodecError::Value { .. })));
 }
 
@@ -111,11 +111,11 @@ fn sequence_numbers_end_before_the_last_u64() {
     assert_eq!(builder.push(&leave).unwrap(), u64::MAX - 1);
     assert!(matches!(builder.push(&leave), Err(CodecError::TooMany { .. })));
     assert_eq!((builder.entry_count(), builder.next_sequence()), (1, u64::MAX));
-    let (key, row) = builder.finish(100);
+    let (key, row) = builder.finish(100, Fingerprint::default());
     assert_eq!(LogRow::decode(&key, &row).unwrap().next_sequence(), u64::MAX);
 
     let key = log_row_key(u64::MAX - 1);
-    let row = seal(&key, &[&2_u32.to_le_bytes()[..], &[0; 8]].concat());
+    let row = seal(&key, &[&2_u32.to_le_bytes()[..], &[0; 16]].concat());
     assert!(matches!(LogRow::decode(&key, &row), Err(CodecError::Value { .. })));
 }
 
@@ -141,7 +141,7 @@ fn texts_at_their_limits_are_taken_and_beyond_them_nothing_is_left_behind() {
         assert!(matches!(builder.push(&entry), Err(CodecError::Limit { .. })));
         assert_eq!((builder.entry_count(), builder.len_bytes()), (1, len_bytes));
     }
-    let (key, row) = builder.finish(100);
+    let (key, row) = builder.finish(100, Fingerprint::default());
     assert_eq!(row.len(), len_bytes);
     let row = LogRow::decode(&key, &row).unwrap();
     assert!(row.entries().map(Result::unwrap).eq([(10, longest)]));
@@ -193,7 +193,7 @@ fn every_single_bit_flip_is_refused() {
     let mut builder = LogRowBuilder::new(10);
     builder.push(&set_attribute("region", "Scotland")).unwrap();
     builder.push(&LogEntry::Leave { user: 7, at_ns: 100 }).unwrap();
-    let (key, row) = builder.finish(100);
+    let (key, row) = builder.finish(100, Fingerprint::default());
     for flipped in single_bit_flips(&row) {
         assert!(matches!(LogRow::decode(&key, &flipped), Err(CodecError::Checksum { .. })));
     }
@@ -225,7 +225,7 @@ proptest! {
         prop_assert!(expected.iter().map(|(sequence, _)| *sequence).eq(first_sequence..builder.next_sequence()));
 
         let len_bytes = builder.len_bytes();
-        let (key, value) = builder.finish(newest_time_ns);
+        let (key, value) = builder.finish(newest_time_ns, Fingerprint::default());
         prop_assert_eq!(value.len(), len_bytes);
         prop_assert_eq!(parse_log_row_key(&key).unwrap(), first_sequence);
         let row = LogRow::decode(&key, &value).unwrap();
@@ -238,7 +238,7 @@ proptest! {
         for entry in row.entries() {
             again.push(&entry.unwrap().1).unwrap();
         }
-        prop_assert_eq!(again.finish(newest_time_ns), (key, value));
+        prop_assert_eq!(again.finish(newest_time_ns, Fingerprint::default()), (key, value));
     }
 
     #[test]

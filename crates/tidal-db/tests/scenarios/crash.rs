@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidal_db::{CommunityMembership, Config, Scope, Storage, TidalDb};
+use tidal_db::{Action, CommunityMembership, Config, Event, Scope, Storage, TidalDb, Weight};
 use tidal_storage::WriteBatch;
 
 use super::medium::{RecordingMedium, Step, take_step};
@@ -51,7 +51,17 @@ fn script() -> Vec<fn(&TidalDb) -> tidal_db::Result<()>> {
         |db| db.quit_community(7, 1),
         |db| db.leave_community_layer(7).map(drop),
         |db| db.signal(7, ITEM, "view", 1.0).map(drop),
+        |db| db.apply("queue", 1, [view(8), join(8), view(7)]).map(drop),
     ]
+}
+
+fn view(user: u64) -> Event {
+    let action = Action::Signal { user, item: ITEM, signal_type: "view".to_owned(), weight: Weight::ONE };
+    Event { at_ns: 2_000, action }
+}
+
+fn join(user: u64) -> Event {
+    Event { at_ns: 1_500, action: Action::Join { user, community: 2 } }
 }
 
 /// Runs the script, then opens every image that a crash could have left at any moment of it: it
@@ -112,6 +122,8 @@ fn images_at(steps: &[Step], crash_at: usize) -> Vec<Vec<u8>> {
     if writes <= EXHAUSTIVE_WRITES {
         return (0..1 << writes).map(subset).collect();
     }
-    // Odd multiples of a large odd number spread over all bits.
-    (0..1_u64 << EXHAUSTIVE_WRITES).map(|nth| subset(nth.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect()
+    // All of them, as a killed process leaves the file, and multiples of a large odd number, which spread
+    // over all bits; the first of these is none at all.
+    let spread = (0..1_u64 << EXHAUSTIVE_WRITES).map(|nth| nth.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    spread.chain([u64::MAX]).map(subset).collect()
 }

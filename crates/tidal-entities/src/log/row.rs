@@ -6,7 +6,7 @@ use super::{
     log_row_key, parse_log_row_key,
 };
 use crate::{
-    CodecError, SEAL_LEN,
+    CodecError, Fingerprint, SEAL_LEN,
     reader::Reader,
     sealed::{seal_in_place, unseal},
 };
@@ -15,19 +15,20 @@ const WHAT: &str = "row of the log";
 
 const ENTRY_COUNT_LEN: usize = size_of::<u32>();
 const NEWEST_TIME_LEN: usize = size_of::<u64>();
-const HEADER_LEN: usize = ENTRY_COUNT_LEN + NEWEST_TIME_LEN;
+const FINGERPRINT_LEN: usize = size_of::<u64>();
+const HEADER_LEN: usize = ENTRY_COUNT_LEN + NEWEST_TIME_LEN + FINGERPRINT_LEN;
 
-const _: () = assert!(HEADER_LEN == 12);
+const _: () = assert!(HEADER_LEN == 20);
 
 /// Gathers the entries of one commit into one row of the log.
 ///
 /// ```
-/// use tidal_entities::{LogEntry, LogRow, LogRowBuilder};
+/// use tidal_entities::{Fingerprint, LogEntry, LogRow, LogRowBuilder};
 ///
 /// let mut builder = LogRowBuilder::new(41);
 /// assert_eq!(builder.push(&LogEntry::Leave { user: 7, at_ns: 100 })?, 41);
 /// assert_eq!(builder.push(&LogEntry::Rejoin { user: 7, at_ns: 200 })?, 42);
-/// let (key, row) = builder.finish(200);
+/// let (key, row) = builder.finish(200, Fingerprint::default());
 ///
 /// let row = LogRow::decode(&key, &row)?;
 /// assert_eq!((row.first_sequence(), row.entry_count(), row.newest_time_ns()), (41, 2, 200));
@@ -114,13 +115,15 @@ impl LogRowBuilder {
     /// Lays out key and value of the row.
     ///
     /// `newest_time_ns` is the latest time of all entries of the log up to the end of this row, in ns since the Unix
-    /// epoch, so that it need not be searched for.
+    /// epoch, so that it need not be searched for. `fingerprint` is that of the rows beside the log after the last entry
+    /// of this row.
     #[must_use]
-    pub fn finish(self, newest_time_ns: u64) -> (EncodedKey, Vec<u8>) {
+    pub fn finish(self, newest_time_ns: u64, fingerprint: Fingerprint) -> (EncodedKey, Vec<u8>) {
         let key = log_row_key(self.first_sequence);
         let mut row = Vec::with_capacity(self.len_bytes());
         row.extend_from_slice(&self.entry_count.to_le_bytes());
         row.extend_from_slice(&newest_time_ns.to_le_bytes());
+        row.extend_from_slice(&fingerprint.get().to_le_bytes());
         row.extend_from_slice(&self.entries);
         seal_in_place(&key, &mut row);
         (key, row)
@@ -153,6 +156,7 @@ pub struct LogRow<'a> {
     first_sequence: u64,
     entry_count: u32,
     newest_time_ns: u64,
+    fingerprint: Fingerprint,
     entries: &'a [u8],
 }
 
@@ -167,6 +171,7 @@ impl<'a> LogRow<'a> {
         let mut reader = Reader::new(WHAT, unseal(key, value)?);
         let entry_count = reader.u32()?;
         let newest_time_ns = reader.u64()?;
+        let fingerprint = Fingerprint::from_stored(reader.u64()?);
         if entry_count == 0 {
             return Err(CodecError::Value {
                 what: "number of entries in a row of the log",
@@ -181,7 +186,7 @@ impl<'a> LogRow<'a> {
                 expected: "leaves the last sequence number below 2^64 - 1",
             });
         }
-        Ok(Self { first_sequence, entry_count, newest_time_ns, entries: reader.rest() })
+        Ok(Self { first_sequence, entry_count, newest_time_ns, fingerprint, entries: reader.rest() })
     }
 
     /// The sequence number of the first entry.
@@ -207,6 +212,12 @@ impl<'a> LogRow<'a> {
     #[must_use]
     pub const fn newest_time_ns(&self) -> u64 {
         self.newest_time_ns
+    }
+
+    /// The fingerprint of the rows beside the log after the last entry of this row.
+    #[must_use]
+    pub const fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
     }
 
     /// The entries with their sequence numbers, in ascending order.

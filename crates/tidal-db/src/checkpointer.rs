@@ -1,0 +1,128 @@
+//! Stored aggregates follow the log, in slices beside it.
+//!
+//! A checkpoint reads what the log says after the last one and adds it to the stored aggregates.
+//! It never looks at the aggregates in memory, so no signal waits for it, and what it stores is by
+//! construction what the log says up to the aggregate's mark. Each slice is a commit of its own,
+//! short enough that a leave behind it waits for milliseconds. When the process ends between two
+//! slices, some aggregates are at the target already; the next open reads their marks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidal_entities::{
+    Checkpoint, Contribution, LogEntry, Schema, aggregate_key, checkpoint_key, decode_aggregate,
+    encode_aggregate, encode_checkpoint,
+};
+use tidal_storage::{Partition, Storage, WriteBatch};
+
+use crate::aggregates::AggregateKey;
+use crate::log_replay::for_each_aggregate;
+use crate::log_rows::visit_entries;
+use crate::log_writer::LogWriter;
+use crate::scopes::Interner;
+use crate::{Error, Result};
+
+/// Aggregates a commit: a few milliseconds of the one writer there is.
+const SLICE_AGGREGATES: usize = 1_000;
+
+/// Entries a checkpoint at most: bounds its memory to some tens of megabytes.
+const MAX_ENTRIES: u64 = 65_536;
+
+/// What the log adds to each aggregate, by sequence.
+type Additions = BTreeMap<AggregateKey, Vec<(u64, Contribution)>>;
+
+/// Brings the stored aggregates after the log. There is one for each database on disk.
+#[derive(Debug)]
+pub(crate) struct Checkpointer {
+    pub(crate) storage: Storage,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) interner: Arc<Interner>,
+    pub(crate) log: Arc<LogWriter>,
+    pub(crate) checkpoint: Checkpoint,
+    /// A checkpoint begins when the log is so many entries ahead.
+    pub(crate) interval: u64,
+}
+
+impl Checkpointer {
+    /// Makes checkpoints until the database is closed or a commit fails. Runs on its own thread.
+    pub(crate) fn run(mut self) {
+        while let Some(durable_sequence) = self.log.wait_for_log(self.checkpoint.floor, self.interval) {
+            match self.advance(durable_sequence) {
+                Ok(()) => self.log.checkpointed(self.checkpoint.floor),
+                Err(error) => {
+                    self.log.fail(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Makes one checkpoint, or goes on with the one that was under way.
+    fn advance(&mut self, durable_sequence: u64) -> Result<()> {
+        let is_resumed = self.checkpoint.target > self.checkpoint.floor;
+        let entries = self.interval.clamp(1, MAX_ENTRIES);
+        let goal = if is_resumed {
+            self.checkpoint.target
+        } else {
+            durable_sequence.min(self.checkpoint.floor.saturating_add(entries))
+        };
+        let mut withheld = self.checkpoint.withheld;
+        let mut additions = Additions::new();
+        let reached = visit_entries(
+            &self.storage,
+            self.checkpoint.floor,
+            |sequence, entry| {
+                let LogEntry::Signal(signal) = entry else { return Ok(()) };
+                if let Some(reason) = signal.withheld {
+                    withheld.add(reason);
+                }
+                for_each_aggregate(&self.schema, &self.interner, sequence, &signal, |key, contribution| {
+                    additions.entry(key).or_default().push((sequence, *contribution));
+                })
+            },
+            |sequence| sequence >= goal,
+        )?;
+        if is_resumed && reached != goal {
+            return Err(Error::damaged(format!(
+                "a checkpoint was under way to sequence {goal}, but no row of the log ends there"
+            )));
+        }
+        self.checkpoint.target = reached;
+        self.store(&additions)?;
+        self.checkpoint = Checkpoint { floor: reached, target: reached, withheld };
+        let mut last = WriteBatch::new();
+        put_checkpoint(&mut last, &self.checkpoint);
+        Ok(self.storage.commit(last)?)
+    }
+
+    /// Stores the aggregates in slices; each says that the checkpoint is on its way.
+    fn store(&self, additions: &Additions) -> Result<()> {
+        let target = self.checkpoint.target;
+        let all: Vec<_> = additions.iter().collect();
+        for slice in all.chunks(SLICE_AGGREGATES) {
+            let mut batch = WriteBatch::new();
+            put_checkpoint(&mut batch, &self.checkpoint);
+            for (key, contributions) in slice {
+                let stored_key = aggregate_key(key.item, key.scope, key.signal_type);
+                let (mark, mut state) = match self.storage.items_engine().get(&stored_key)? {
+                    None => (self.checkpoint.floor, tidal_entities::AggregateState::default()),
+                    Some(value) => decode_aggregate(&stored_key, &value)
+                        .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?,
+                };
+                for (sequence, contribution) in *contributions {
+                    if *sequence > mark {
+                        state.add_contribution(contribution);
+                    }
+                }
+                batch.put(Partition::Items, &stored_key, &encode_aggregate(&stored_key, target, &state));
+            }
+            self.storage.commit(batch)?;
+        }
+        Ok(())
+    }
+}
+
+fn put_checkpoint(batch: &mut WriteBatch, checkpoint: &Checkpoint) {
+    let key = checkpoint_key();
+    batch.put(Partition::System, &key, &encode_checkpoint(&key, checkpoint));
+}
