@@ -26,7 +26,8 @@ const CHUNK_EVENTS: usize = 4096;
 pub struct ApplyReport {
     /// Events applied, those that changed nothing included.
     pub applied: u64,
-    /// Events that had been applied before.
+    /// Events at or below the position reached: applied before, or passed over by a delivery that began
+    /// beyond it.
     pub skipped: u64,
     /// Signals that were not withheld, also those that no cohort or community took.
     pub forwarded: u64,
@@ -72,6 +73,10 @@ impl TidalDb {
     /// the next. Events at positions that the source has reached are skipped, so delivering again
     /// changes nothing. When this returns `Ok`, all of it is on disk; the position reached is stored
     /// in the same commits as the effects.
+    ///
+    /// A source is one ordered stream. A delivery may begin beyond the position reached; what lies
+    /// between is passed over for good, so workers that take from one queue side by side need a source
+    /// each. To pass over an event that cannot be applied, deliver on at the position after it.
     ///
     /// A running digest of the source is compared whenever delivery starts at the source's first
     /// position and gets as far as what was applied before.
@@ -199,12 +204,16 @@ impl TidalDb {
             return Ok(());
         }
         self.check_not_ahead(event.at_ns, delivery.now_ns)?;
-        let before = reached.map_or([0; 32], |reached| reached.digest);
+        // A delivery from the start has the digest already: up to here it was compared.
+        let digest = delivery.from_start.unwrap_or_else(|| {
+            let before = reached.map_or([0; 32], |reached| reached.digest);
+            next_digest(&before, position, event)
+        });
         let origin = Origin {
             source_name: delivery.source_name,
             first_position: delivery.first_position,
             position,
-            digest: next_digest(&before, position, event),
+            digest,
         };
         self.apply_action(delivery, chunk, event, &origin)?;
         delivery.report.applied += 1;

@@ -25,7 +25,7 @@ use crate::log_replay::{replay_log, restore_aggregates};
 use crate::log_rows::log_head;
 use crate::log_state::LogEnd;
 use crate::log_writer::LogWriter;
-use crate::profiles::{Profile, Profiles};
+use crate::profiles::Profiles;
 use crate::record_check::{CheckedRecords, StoredHistory, check_leave_records, shut_out, stored_histories};
 use crate::report::{DamagedRecord, OpenReport};
 use crate::scopes::Interner;
@@ -42,6 +42,9 @@ use crate::{Clock, Config, Durability, Error, Result};
 ///
 /// What a concurrent reader may see: a signal is in all its aggregates or in none once its call has
 /// returned; while it runs, a reader may see it in some. Status is said once it is on disk.
+///
+/// After a close, what returns a `Result` is [`Error::Closed`]; what does not, such as
+/// [`community_layer_status`](Self::community_layer_status), is as it was at the close.
 ///
 /// The last drop brings what is pending to disk, and logs it if that fails; [`close`](Self::close)
 /// returns the error instead.
@@ -108,7 +111,8 @@ impl TidalDb {
         Self::from_parts(storage, config)
     }
 
-    /// Opens the database in `storage`; of `config`, everything counts but the place. An empty
+    /// Opens the database in `storage`; what `config` says of the place, of creating, of the cache and
+    /// of the integrity check was for whoever opened the storage, and does not count here. An empty
     /// store takes the schema given and becomes a new database.
     ///
     /// Every way to open ends here, so none can forget to restore who left.
@@ -156,7 +160,7 @@ impl TidalDb {
         } else {
             rebuild_community_leave_status(&storage, &community_leave_status)?
         };
-        let attributes = rebuild_attributes(&storage, &mut found)?;
+        let mut attributes = rebuild_attributes(&storage, &mut found)?;
         let sources = rebuild_sources(&storage, &mut found)?;
         let histories = stored_histories(&storage, &mut found)?;
         if !config.canary.is(Break::RestoreSkipped) {
@@ -164,15 +168,7 @@ impl TidalDb {
             if !checked.damaged.is_empty() || found != head.fingerprint {
                 checked = find_damage(&storage, &community_leave_status, &undecodable, &histories)?;
             }
-            report.sound_records = community_leave_status.len().saturating_sub(checked.damaged.len()) as u64;
-            for user in checked.damaged {
-                shut_out(&community_leave_status, &user);
-                report.damaged.push(DamagedRecord { user_id: user.user_id, cause: user.cause.clone() });
-                gate.mark_damaged(user);
-            }
-            for (user_id, periods) in checked.away {
-                gate.restore_away_periods(user_id, periods);
-            }
+            shut_out_damaged(checked, &community_leave_status, &gate, &mut report);
         }
         let is_left = |record: &CommunityMembership| record.status == MembershipStatus::Left;
         gate.restore_left_count(community_leave_status.iter().filter(|record| is_left(record)).count() as u64);
@@ -180,6 +176,13 @@ impl TidalDb {
         report.replayed_entries = replayed.entries;
         report.last_sequence = head.last_sequence;
         storage.commit(schema_batch)?;
+        let profiles = Profiles::default();
+        for user_id in members {
+            attributes.entry(user_id).or_default();
+        }
+        for (user_id, attributes) in attributes {
+            profiles.restore(user_id, attributes);
+        }
         let withheld = WithheldCounters::default();
         withheld.restore(replayed.withheld);
 
@@ -206,7 +209,7 @@ impl TidalDb {
                 community_membership,
                 community_leave_status,
                 gate,
-                profiles: Profiles::default(),
+                profiles,
                 interner,
                 aggregates,
                 withheld,
@@ -219,35 +222,8 @@ impl TidalDb {
                 closed: AtomicBool::new(false),
             }),
         };
-        db.resolve_profiles(attributes, members)?;
         db.start_threads(checkpoint)?;
         Ok(db)
-    }
-
-    /// Resolves where every known user's signals go. Cohorts that were added to the schema since
-    /// get their numbers here.
-    fn resolve_profiles(
-        &self,
-        mut attributes: HashMap<u64, BTreeMap<String, String>>,
-        members: Vec<u64>,
-    ) -> Result<()> {
-        let inner = &self.inner;
-        for user_id in members {
-            attributes.entry(user_id).or_default();
-        }
-        inner.log.stage(None, |staging| {
-            let nothing = BTreeMap::new();
-            let unseen = inner.interner.intern(staging, inner.schema.cohorts_of(&nothing), []);
-            inner.profiles.set_unseen(unseen);
-            for (user_id, attributes) in attributes {
-                let cohorts = inner.schema.cohorts_of(&attributes);
-                let communities = inner.community_membership.communities_of(user_id);
-                let scope_set = inner.interner.intern(staging, cohorts, communities);
-                inner.profiles.restore(user_id, Profile { attributes, scope_set });
-            }
-            Ok(())
-        })?;
-        inner.log.flush()
     }
 
     fn start_threads(&self, checkpoint: Checkpoint) -> Result<()> {
@@ -325,6 +301,24 @@ impl TidalDb {
 
     pub(crate) fn now_ns(&self) -> u64 {
         self.inner.clock.now_ns()
+    }
+}
+
+/// Shuts the gate for users whose record cannot be believed, and sets everybody's away periods.
+fn shut_out_damaged(
+    checked: CheckedRecords,
+    map: &DashMap<u64, CommunityMembership>,
+    gate: &Gate,
+    report: &mut OpenReport,
+) {
+    report.sound_records = map.len().saturating_sub(checked.damaged.len()) as u64;
+    for user in checked.damaged {
+        shut_out(map, &user);
+        report.damaged.push(DamagedRecord { user_id: user.user_id, cause: user.cause.clone() });
+        gate.mark_damaged(user);
+    }
+    for (user_id, periods) in checked.away {
+        gate.restore_away_periods(user_id, periods);
     }
 }
 

@@ -42,8 +42,8 @@ pub enum Error {
 
     /// The schema given at open is not the stored one.
     #[error(
-        "the schema differs from the stored one: {difference}; open without a schema to use the stored one, \
-             or with extend_schema(true) to add signal types and cohorts"
+        "the schema differs from the stored one: {difference}; open without a schema to use the stored one; \
+         to add signal types and cohorts, give all that is stored as well and open with extend_schema(true)"
     )]
     SchemaDiffers {
         /// The first difference found.
@@ -110,7 +110,9 @@ pub enum Error {
     /// Another source's content was delivered under a known name.
     #[error(
         "the content of source {source_name:?} up to position {position} is not what was applied before; \
-             nothing was applied; deliver new content under a name of its own"
+         nothing was applied; if an event was left out on purpose, deliver from position {} on; if the content is \
+         another, give it a source name of its own",
+        position.saturating_add(1)
     )]
     SourceReplaced {
         /// The source.

@@ -11,7 +11,7 @@
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use dashmap::{DashMap, Entry};
+use dashmap::{DashMap, DashSet, Entry};
 use tidal_entities::community::{CommunityMembership, MembershipStatus};
 use tidal_entities::{AwayPeriods, Withheld};
 
@@ -53,7 +53,7 @@ impl<G> ForwardPermit<G> {
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// Users whose leave is staged but not yet on disk: shut in effect, not yet said.
-    leaving: DashMap<u64, ()>,
+    leaving: DashSet<u64>,
     /// The size of `leaving`, so that a signal pays one load when nobody is leaving. Changed only
     /// under the write lock of the leaver's status shard, read under the read lock of the same.
     leaving_count: AtomicUsize,
@@ -97,7 +97,7 @@ impl Gate {
         user_id: u64,
         event_time: EventTime,
     ) -> Option<Withheld> {
-        let leaving = self.leaving_count.load(Ordering::Acquire) != 0 && self.leaving.contains_key(&user_id);
+        let leaving = self.leaving_count.load(Ordering::Acquire) != 0 && self.leaving.contains(&user_id);
         if leaving || record.is_some_and(|record| record.status == MembershipStatus::Left) {
             let unknown = self.damaged.contains_key(&user_id);
             return Some(if unknown { Withheld::Unknown } else { Withheld::Left });
@@ -120,7 +120,7 @@ impl Gate {
         stage: impl FnOnce() -> R,
     ) -> R {
         let entry = status.entry(user_id);
-        if self.leaving.insert(user_id, ()).is_none() {
+        if self.leaving.insert(user_id) {
             self.leaving_count.fetch_add(1, Ordering::Release);
         }
         let result = stage();
@@ -194,9 +194,12 @@ pub(crate) fn read_shard<V, R, P: FnOnce(&V) -> R>(
     pick: P,
 ) -> (impl Sized + use<'_, V, R, P>, Option<R>) {
     let hash = map.hasher().hash_one(key);
+    // The map takes the same bits of the hash, cut to the width of the platform.
+    #[expect(clippy::cast_possible_truncation, reason = "as the map does")]
+    let shard = map.determine_shard(hash as usize);
     // A shard number is always below the number of shards; the type has no way to say so.
-    #[expect(clippy::indexing_slicing, reason = "determine_map answers an index into shards()")]
-    let shard = map.shards()[map.determine_map(&key)].read();
+    #[expect(clippy::indexing_slicing, reason = "determine_shard answers an index into shards()")]
+    let shard = map.shards()[shard].read();
     let picked = shard.get(hash, |(stored, _)| *stored == key).map(|(_, value)| pick(value.get()));
     (shard, picked)
 }

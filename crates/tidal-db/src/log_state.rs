@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tidal_entities::{
-    Fingerprint, LogEntry, LogRowBuilder, SourcePosition, encode_source_position, source_key,
+    CodecError, Fingerprint, LogEntry, LogRowBuilder, SignalEntry, SourcePosition, encode_source_position,
+    source_key,
 };
 use tidal_keys::EncodedKey;
 use tidal_storage::{Partition, WriteBatch};
@@ -194,16 +195,17 @@ impl LogState {
         Ok((batch, commit))
     }
 
-    /// Appends an entry, or changes nothing. A full row is closed only now, with the fingerprint as its
-    /// last entry left it.
+    /// Appends an entry, or changes nothing.
     fn append(&mut self, entry: &LogEntry) -> Result<u64> {
+        self.row_with_room().push(entry).map_err(unloggable)
+    }
+
+    /// A full row is closed only when the next entry comes, with the fingerprint as its last left it.
+    fn row_with_room(&mut self) -> &mut LogRowBuilder {
         if self.pending.row.len_bytes() >= ROW_BYTES {
             self.pending.close_row(self.newest_time_ns, self.fingerprint);
         }
-        self.pending
-            .row
-            .push(entry)
-            .map_err(|cause| Error::Unloggable { what: "an entry of the log cannot be laid out", cause })
+        &mut self.pending.row
     }
 
     /// Publishes the outcome of the commit in flight. After a failure its rows stay readable in memory.
@@ -252,11 +254,21 @@ pub(crate) struct Staging<'a> {
 impl Staging<'_> {
     /// Appends an entry that took place at `at_ns`; returns its sequence. Changes nothing if it fails.
     pub(crate) fn append(&mut self, entry: &LogEntry, at_ns: u64) -> Result<u64> {
-        let newest_time_ns = self.state.newest_time_ns.max(at_ns);
         let sequence = self.state.append(entry)?;
-        self.state.newest_time_ns = newest_time_ns;
-        self.state.pending.events += 1;
+        self.count_entry(at_ns);
         Ok(sequence)
+    }
+
+    /// Appends a signal. Changes nothing if it fails.
+    pub(crate) fn append_signal(&mut self, signal: &SignalEntry) -> Result<()> {
+        self.state.row_with_room().push_signal(signal).map_err(unloggable)?;
+        self.count_entry(signal.event_time_ns);
+        Ok(())
+    }
+
+    fn count_entry(&mut self, at_ns: u64) {
+        self.see_time(at_ns);
+        self.state.pending.events += 1;
     }
 
     /// Moves the newest time without an entry.
@@ -278,4 +290,8 @@ impl Staging<'_> {
     pub(crate) fn delete(&mut self, partition: Partition, key: &[u8]) {
         self.state.pending.state_rows.delete(partition, key);
     }
+}
+
+fn unloggable(cause: CodecError) -> Error {
+    Error::Unloggable { what: "an entry of the log cannot be laid out", cause }
 }

@@ -1,8 +1,6 @@
 //! Joins, quits and attributes: what a user takes part in. They are stored whether or not the user
 //! left the community layer, and never touch the leave record.
 
-use std::collections::BTreeSet;
-
 use tidal_entities::{
     LogEntry, attribute_key, check_attribute_name, check_attribute_value, encode_attribute, encode_joined,
     joined_key,
@@ -75,27 +73,22 @@ impl TidalDb {
         origin: Option<&Origin<'_>>,
     ) -> Result<Ticket> {
         let inner = &self.inner;
-        let mut edit = inner.profiles.edit(user_id);
-        let mut communities: BTreeSet<u64> =
-            inner.community_membership.communities_of(user_id).into_iter().collect();
-        if communities.contains(&community) {
+        let edit = inner.profiles.edit(user_id);
+        if inner.community_membership.contains(user_id, community) {
             return self.stage_nothing(at_ns, origin);
         }
-        if communities.len() >= MAX_COMMUNITIES_PER_USER {
+        if inner.community_membership.communities_len(user_id) >= MAX_COMMUNITIES_PER_USER {
             return Err(Error::TooManyCommunities { user_id, community, limit: MAX_COMMUNITIES_PER_USER });
         }
-        communities.insert(community);
-        let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
-        let (scope_set, ticket) = inner.log.stage(origin, |staging| {
+        let ((), ticket) = inner.log.stage(origin, |staging| {
             let sequence = staging.append(&LogEntry::Join { user: user_id, community, at_ns }, at_ns)?;
             let key = joined_key(user_id, community);
             staging.put(Partition::Users, &key, &encode_joined(&key, sequence));
             staging.fingerprint().add_membership(user_id, community);
-            Ok(inner.interner.intern(staging, cohorts, communities))
+            Ok(())
         })?;
         inner.community_membership.join(user_id, community);
-        edit.profile.scope_set = scope_set;
-        edit.store();
+        edit.change(|_| ());
         Ok(ticket)
     }
 
@@ -107,22 +100,18 @@ impl TidalDb {
         origin: Option<&Origin<'_>>,
     ) -> Result<Ticket> {
         let inner = &self.inner;
-        let mut edit = inner.profiles.edit(user_id);
-        let mut communities: BTreeSet<u64> =
-            inner.community_membership.communities_of(user_id).into_iter().collect();
-        if !communities.remove(&community) {
+        let edit = inner.profiles.edit(user_id);
+        if !inner.community_membership.contains(user_id, community) {
             return self.stage_nothing(at_ns, origin);
         }
-        let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
-        let (scope_set, ticket) = inner.log.stage(origin, |staging| {
+        let ((), ticket) = inner.log.stage(origin, |staging| {
             staging.append(&LogEntry::Quit { user: user_id, community, at_ns }, at_ns)?;
             staging.delete(Partition::Users, &joined_key(user_id, community));
             staging.fingerprint().remove_membership(user_id, community);
-            Ok(inner.interner.intern(staging, cohorts, communities))
+            Ok(())
         })?;
         inner.community_membership.quit(user_id, community);
-        edit.profile.scope_set = scope_set;
-        edit.store();
+        edit.change(|_| ());
         Ok(ticket)
     }
 
@@ -137,16 +126,14 @@ impl TidalDb {
         check_attribute_name(name)?;
         check_attribute_value(value)?;
         let inner = &self.inner;
-        let mut edit = inner.profiles.edit(user_id);
-        if edit.profile.attributes.get(name).is_some_and(|old| old == value) {
+        let edit = inner.profiles.edit(user_id);
+        let before = edit.attribute(name).cloned();
+        if before.as_deref() == Some(value) {
             return self.stage_nothing(at_ns, origin);
         }
-        let before = edit.profile.attributes.insert(name.to_owned(), value.to_owned());
-        let cohorts = inner.schema.cohorts_of(&edit.profile.attributes);
-        let communities = inner.community_membership.communities_of(user_id);
         let entry =
             LogEntry::SetAttribute { user: user_id, at_ns, name: name.to_owned(), value: value.to_owned() };
-        let (scope_set, ticket) = inner.log.stage(origin, |staging| {
+        let ((), ticket) = inner.log.stage(origin, |staging| {
             let sequence = staging.append(&entry, at_ns)?;
             let key = attribute_key(user_id, name);
             staging.put(Partition::Users, &key, &encode_attribute(&key, sequence, value));
@@ -154,10 +141,11 @@ impl TidalDb {
                 staging.fingerprint().remove_attribute(user_id, name, before);
             }
             staging.fingerprint().add_attribute(user_id, name, value);
-            Ok(inner.interner.intern(staging, cohorts, communities))
+            Ok(())
         })?;
-        edit.profile.scope_set = scope_set;
-        edit.store();
+        edit.change(|attributes| {
+            attributes.insert(name.to_owned(), value.to_owned());
+        });
         Ok(ticket)
     }
 

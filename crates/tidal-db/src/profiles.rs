@@ -9,11 +9,12 @@ use dashmap::{DashMap, Entry, OccupiedEntry, VacantEntry};
 use crate::gate::read_shard;
 use crate::scopes::ScopeSet;
 
-/// One user's attributes and the scopes that take his signals now.
-#[derive(Clone, Debug)]
+/// One user's attributes, and the scopes that take their signals.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Profile {
     pub(crate) attributes: BTreeMap<String, String>,
-    pub(crate) scope_set: Arc<ScopeSet>,
+    /// None since the last change: resolved, and given a number, by the next signal that is forwarded.
+    scope_set: Option<Arc<ScopeSet>>,
 }
 
 /// All profiles. Users who never joined anything nor had an attribute have none.
@@ -25,21 +26,35 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Sets what users without a profile match. Done once, at open.
-    pub(crate) fn set_unseen(&self, scope_set: Arc<ScopeSet>) {
-        // A second value cannot differ: both come from the same schema.
-        let _already_set = self.unseen.set(scope_set);
+    /// The scopes of `user_id`, if they were resolved since the last change. No join, quit or change
+    /// of attributes of that user is staged while the first of the two is held, so that the log tells
+    /// the same order.
+    pub(crate) fn read(&self, user_id: u64) -> (impl Sized + '_, Option<Arc<ScopeSet>>) {
+        let (shard, scope_set) = read_shard(&self.by_user, user_id, |profile| profile.scope_set.clone());
+        (shard, scope_set.unwrap_or_else(|| self.unseen.get().cloned()))
     }
 
-    fn unseen(&self) -> Arc<ScopeSet> {
-        self.unseen.get().cloned().unwrap_or_default()
-    }
-
-    /// The scopes of `user_id`. No join, quit or change of attributes of that user is staged while
-    /// the first of the two is held, so that the log tells the same order.
-    pub(crate) fn read(&self, user_id: u64) -> (impl Sized + '_, Arc<ScopeSet>) {
-        let (shard, scope_set) = read_shard(&self.by_user, user_id, |profile| Arc::clone(&profile.scope_set));
-        (shard, scope_set.unwrap_or_else(|| self.unseen()))
+    /// Resolves the scopes of `user_id` with `resolve`, unless somebody else did in between.
+    pub(crate) fn resolve<E>(
+        &self,
+        user_id: u64,
+        resolve: impl FnOnce(&BTreeMap<String, String>) -> Result<Arc<ScopeSet>, E>,
+    ) -> Result<(), E> {
+        match self.by_user.entry(user_id) {
+            Entry::Occupied(mut entry) => {
+                let profile = entry.get_mut();
+                if profile.scope_set.is_none() {
+                    profile.scope_set = Some(resolve(&profile.attributes)?);
+                }
+            }
+            Entry::Vacant(_) => {
+                if self.unseen.get().is_none() {
+                    // A second value cannot differ: both come from the same schema.
+                    let _already_set = self.unseen.set(resolve(&BTreeMap::new())?);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The value of one attribute.
@@ -50,37 +65,45 @@ impl Profiles {
     /// Locks the profile of `user_id` for a change.
     pub(crate) fn edit(&self, user_id: u64) -> ProfileEdit<'_> {
         match self.by_user.entry(user_id) {
-            Entry::Occupied(entry) => ProfileEdit { profile: entry.get().clone(), slot: Slot::Known(entry) },
-            Entry::Vacant(entry) => ProfileEdit {
-                profile: Profile { attributes: BTreeMap::new(), scope_set: self.unseen() },
-                slot: Slot::New(entry),
-            },
+            Entry::Occupied(entry) => ProfileEdit::Known(entry),
+            Entry::Vacant(entry) => ProfileEdit::New(entry),
         }
     }
 
     /// Sets a profile found at open.
-    pub(crate) fn restore(&self, user_id: u64, profile: Profile) {
-        self.by_user.insert(user_id, profile);
+    pub(crate) fn restore(&self, user_id: u64, attributes: BTreeMap<String, String>) {
+        self.by_user.insert(user_id, Profile { attributes, scope_set: None });
     }
 }
 
-enum Slot<'a> {
+/// A locked profile: nothing changes it, and no signal of the user is staged, until this is dropped.
+pub(crate) enum ProfileEdit<'a> {
     Known(OccupiedEntry<'a, u64, Profile>),
     New(VacantEntry<'a, u64, Profile>),
 }
 
-/// A profile being changed; the change counts when it is stored.
-pub(crate) struct ProfileEdit<'a> {
-    pub(crate) profile: Profile,
-    slot: Slot<'a>,
-}
-
 impl ProfileEdit<'_> {
-    /// Makes the change count.
-    pub(crate) fn store(self) {
-        match self.slot {
-            Slot::Known(mut entry) => drop(entry.insert(self.profile)),
-            Slot::New(entry) => drop(entry.insert(self.profile)),
+    /// The value of one attribute.
+    pub(crate) fn attribute(&self, name: &str) -> Option<&String> {
+        match self {
+            Self::Known(entry) => entry.get().attributes.get(name),
+            Self::New(_) => None,
+        }
+    }
+
+    /// Makes a change count: the scopes are to be resolved anew.
+    pub(crate) fn change(self, change: impl FnOnce(&mut BTreeMap<String, String>)) {
+        match self {
+            Self::Known(mut entry) => {
+                let profile = entry.get_mut();
+                change(&mut profile.attributes);
+                profile.scope_set = None;
+            }
+            Self::New(entry) => {
+                let mut profile = Profile::default();
+                change(&mut profile.attributes);
+                entry.insert(profile);
+            }
         }
     }
 }

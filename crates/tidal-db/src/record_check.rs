@@ -116,7 +116,7 @@ fn disagreement(
         ));
     }
     let agrees = match (record, logged) {
-        (None, []) => true,
+        (None, []) => return None,
         (None, _) => return Some("the record is missing, but the history holds transitions".to_owned()),
         (Some(record), []) => record.status == MembershipStatus::Active && record.left_at_ns.is_none(),
         (Some(record), [.., last]) => {
@@ -130,13 +130,9 @@ fn disagreement(
     };
     let record = record?;
     (!agrees).then(|| {
-        let status = match record.status {
-            MembershipStatus::Active => "Active",
-            MembershipStatus::Left => "Left",
-        };
         let left =
             record.left_at_ns.map_or("never left".to_owned(), |at_ns| format!("last left at {at_ns} ns"));
-        format!("the record says {status} and {left}, but the history does not")
+        format!("the record says {} and {left}, but the history does not", record.status)
     })
 }
 

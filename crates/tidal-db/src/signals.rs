@@ -3,14 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidal_entities::{
-    Contribution, LogEntry, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts,
-};
+use tidal_entities::{Contribution, ScopeId, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts};
 
 use crate::aggregates::AggregateKey;
 use crate::canary::Break;
 use crate::gate::{EventTime, ForwardPermit};
-use crate::log_state::{Origin, Ticket};
+use crate::log_state::{Origin, Staging, Ticket};
 use crate::scopes::ScopeSet;
 use crate::{Durability, Error, Result, TidalDb};
 
@@ -181,22 +179,32 @@ impl TidalDb {
     ) -> Result<(SignalReceipt, Ticket)> {
         let inner = &self.inner;
         let permit = inner.gate.permit(&inner.community_leave_status, signal.user, signal.event_time);
-        let (profile_lock, scope_set) = inner.profiles.read(signal.user);
         let withheld = permit.withheld();
+        let (profile_lock, scope_set) = loop {
+            let (profile_lock, scope_set) = inner.profiles.read(signal.user);
+            if withheld.is_some() {
+                break (profile_lock, Arc::default());
+            }
+            if let Some(scope_set) = scope_set {
+                break (profile_lock, scope_set);
+            }
+            drop(profile_lock);
+            self.resolve_scopes(signal.user)?;
+        };
         let event_time_ns = signal.event_time.ns();
-        let entry = LogEntry::Signal(SignalEntry {
+        let entry = SignalEntry {
             user: signal.user,
             item: signal.item,
             signal_type: signal.signal_type,
             weight: signal.contribution.weight(),
             event_time_ns,
-            scope_set: if withheld.is_some() { ScopeSetId::EMPTY } else { scope_set.id },
+            scope_set: scope_set.id,
             withheld,
-        });
+        };
         let skip = withheld.is_some() && inner.canary.is(Break::HistorySkipped);
         let ((), ticket) = inner.log.stage(origin, |staging| {
             if !skip {
-                staging.append(&entry, event_time_ns)?;
+                staging.append_signal(&entry)?;
             }
             Ok(())
         })?;
@@ -211,6 +219,18 @@ impl TidalDb {
             inner.withheld.add(reason);
         }
         Ok((SignalReceipt { cohorts, communities, withheld }, ticket))
+    }
+
+    /// Finds out which cohorts and communities take the signals of `user_id`, and gives the set its
+    /// number.
+    fn resolve_scopes(&self, user_id: u64) -> Result<()> {
+        let inner = &self.inner;
+        inner.profiles.resolve(user_id, |attributes| {
+            let cohorts = inner.schema.cohorts_of(attributes);
+            let communities = inner.community_membership.communities_of(user_id);
+            let intern = |staging: &mut Staging<'_>| Ok(inner.interner.intern(staging, cohorts, communities));
+            Ok(inner.log.stage(None, intern)?.0)
+        })
     }
 
     /// Adds the signal to each cohort that the user matches; returns how many.
@@ -240,12 +260,10 @@ impl TidalDb {
     }
 
     fn add_to_each(&self, scopes: &[ScopeId], signal: &ResolvedSignal) -> u32 {
-        let mut added = 0;
         for scope in scopes {
             self.add_to_aggregate(*scope, signal);
-            added += 1;
         }
-        added
+        u32::try_from(scopes.len()).unwrap_or(u32::MAX)
     }
 
     fn add_to_aggregate(&self, scope: ScopeId, signal: &ResolvedSignal) {

@@ -27,6 +27,8 @@
 //! assert_eq!(deserialize_membership(7, b"damaged"), None);
 //! ```
 
+use std::fmt;
+
 mod index;
 
 pub use index::CommunityMembershipIndex;
@@ -43,7 +45,7 @@ const STATUS_ACTIVE: u8 = 0;
 const STATUS_LEFT: u8 = 1;
 
 /// Whether a user takes part in the community layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MembershipStatus {
     /// What the user does reaches their cohorts and communities.
     Active,
@@ -51,8 +53,26 @@ pub enum MembershipStatus {
     Left,
 }
 
-/// What is known about a user and the community layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl MembershipStatus {
+    /// `active` or `left`, as in the output of the command.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Left => "left",
+        }
+    }
+}
+
+impl fmt::Display for MembershipStatus {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+/// What is known about a user and the community layer as a whole; which communities the user is in is another matter,
+/// for the [`CommunityMembershipIndex`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CommunityMembership {
     /// Whose record this is.
     pub user_id: u64,

@@ -114,7 +114,7 @@ pub enum CodecError {
 
     /// The stored schema is not the JSON that this version writes.
     #[error("stored schema is not understood: it was written by a newer version, or the row is damaged")]
-    Json(#[source] serde_json::Error),
+    Json(#[source] Box<dyn std::error::Error + Send + Sync>),
 
     /// The stored schema breaks a rule that every schema keeps.
     #[error("stored schema is not valid: it was written by a newer version, or the row is damaged")]

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key, parse_key};
 
 use crate::{
@@ -24,6 +26,15 @@ pub enum TransitionKind {
     Leave,
     /// Back into it.
     Rejoin,
+}
+
+impl fmt::Display for TransitionKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(match self {
+            Self::Leave => "leave",
+            Self::Rejoin => "rejoin",
+        })
+    }
 }
 
 /// One leave or rejoin that changed something.

@@ -15,7 +15,7 @@ use dashmap::{DashMap, Entry};
 /// assert_eq!(index.communities_of(7), [1, 4]);
 /// assert!(index.quit(7, 4));
 /// assert!(!index.quit(7, 4));
-/// assert_eq!(index.users_len(), 1);
+/// assert_eq!(index.communities_len(7), 1);
 /// ```
 #[derive(Debug, Default)]
 pub struct CommunityMembershipIndex {
@@ -71,18 +71,9 @@ impl CommunityMembershipIndex {
         self.communities_by_user.get(&user).map(|communities| communities.clone()).unwrap_or_default()
     }
 
-    /// Appends the communities that a user is in, in ascending order, to a list that the caller keeps.
-    ///
-    /// The hot path calls this with one list again and again, so that it allocates nothing.
-    pub fn append_communities_of(&self, user: u64, communities: &mut Vec<u64>) {
-        if let Some(found) = self.communities_by_user.get(&user) {
-            communities.extend_from_slice(&found);
-        }
-    }
-
-    /// How many users are in at least one community. Visits every shard.
+    /// How many communities a user is in.
     #[must_use]
-    pub fn users_len(&self) -> usize {
-        self.communities_by_user.len()
+    pub fn communities_len(&self, user: u64) -> usize {
+        self.communities_by_user.get(&user).map_or(0, |communities| communities.len())
     }
 }

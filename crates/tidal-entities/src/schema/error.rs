@@ -67,7 +67,9 @@ pub enum SchemaError {
     },
 
     /// The schema that was given changes or lacks what the stored one declares.
-    #[error("schema can only be added to: {difference}")]
+    #[error(
+        "schema can only be added to: {difference}; declare all that is stored too, and give what changes a new name"
+    )]
     Changed {
         /// The first difference in words.
         difference: String,

@@ -60,7 +60,7 @@ pub fn encode_schema(key: &[u8], schema: &Schema) -> Result<Vec<u8>, CodecError>
             .map(|(name, predicate)| StoredCohort { name: name.to_owned(), predicate: predicate.clone() })
             .collect(),
     };
-    let mut row = serde_json::to_vec(&stored).map_err(CodecError::Json)?;
+    let mut row = serde_json::to_vec(&stored).map_err(|error| CodecError::Json(error.into()))?;
     seal_in_place(key, &mut row);
     Ok(row)
 }
@@ -72,7 +72,8 @@ pub fn encode_schema(key: &[u8], schema: &Schema) -> Result<Vec<u8>, CodecError>
 /// [`CodecError`] if the row is not what [`encode_schema`] lays out under this key, or breaks a rule that
 /// [`SchemaBuilder::build`] keeps.
 pub fn decode_schema(key: &[u8], value: &[u8]) -> Result<Schema, CodecError> {
-    let stored: StoredSchema = serde_json::from_slice(unseal(key, value)?).map_err(CodecError::Json)?;
+    let stored: StoredSchema =
+        serde_json::from_slice(unseal(key, value)?).map_err(|error| CodecError::Json(error.into()))?;
     let mut builder = SchemaBuilder::default();
     for StoredSignalType { name, half_life_ns } in stored.signal_types {
         builder = builder.signal(name, Duration::from_nanos(half_life_ns));
