@@ -99,8 +99,9 @@ impl TidalDb {
     /// # Errors
     ///
     /// [`Error::Apply`] names the position and the cause: it stops before the first bad event and
-    /// keeps what came before. [`Error::SourceReplaced`] if the digest differs, before anything is
-    /// applied.
+    /// keeps what came before. [`Error::SourceReplaced`] if the digest differs and
+    /// [`Error::BeforeSource`] for a delivery from before the source's first position, before anything
+    /// is applied.
     pub fn apply(
         &self,
         source: &str,
@@ -144,9 +145,19 @@ impl TidalDb {
     /// Applies one chunk and commits it. An error is wrapped with the position it belongs to.
     fn apply_chunk(&self, delivery: &mut Delivery<'_>, events: &[Event]) -> Result<()> {
         let _source_turn = self.inner.source_turns.take(&delivery.source_name.to_owned());
-        let reached = self.inner.log.reached(delivery.source_name);
-        if reached.is_some_and(|reached| reached.first_position != delivery.first_position) {
-            delivery.from_start = None;
+        let known_first = self.inner.log.reached(delivery.source_name).map(|reached| reached.first_position);
+        if let Some(known_first) = known_first {
+            if delivery.first_position < known_first {
+                // To skip what was never applied would lose it in silence.
+                return Err(Error::BeforeSource {
+                    source_name: delivery.source_name.to_owned(),
+                    first_position: delivery.first_position,
+                    known_first,
+                });
+            }
+            if delivery.first_position > known_first {
+                delivery.from_start = None;
+            }
         }
         let mut chunk = OpenChunk::default();
         let mut outcome = Ok(());

@@ -12,6 +12,7 @@ use tidal_keys::{EntityId, Tag, encode_key, entity_tag_prefix};
 use crate::canary::Break;
 use crate::log_state::{Origin, Staging, Ticket};
 use crate::report::DamagedUser;
+use crate::sync::Turn;
 use crate::{Error, Result, TidalDb};
 
 /// The earliest time of a transition: 0 stands for "never" in the record.
@@ -62,8 +63,7 @@ impl TidalDb {
     /// [`Error::Latched`] if it could not be written, [`Error::Closed`]. The gate is shut in this
     /// process all the same; whether the leave is on disk shows after reopening.
     pub fn leave_community_layer(&self, user_id: u64) -> Result<CommunityMembership> {
-        let at_ns = self.now_ns();
-        let _turn = self.inner.transition_turns.take(&user_id);
+        let (_turn, at_ns) = self.take_transition_turn(user_id);
         self.settle_now(self.stage_leave(user_id, at_ns, None)?)
     }
 
@@ -76,8 +76,7 @@ impl TidalDb {
     /// [`repair_community_layer`](Self::repair_community_layer). [`Error::Latched`] if it could not
     /// be written, [`Error::Closed`]. The gate stays shut in this process; disk decides at reopening.
     pub fn rejoin_community_layer(&self, user_id: u64) -> Result<CommunityMembership> {
-        let at_ns = self.now_ns();
-        let _turn = self.inner.transition_turns.take(&user_id);
+        let (_turn, at_ns) = self.take_transition_turn(user_id);
         self.settle_now(self.stage_rejoin(user_id, at_ns, None)?)
     }
 
@@ -139,13 +138,26 @@ impl TidalDb {
     ///
     /// [`Error::Latched`] if it could not be written, [`Error::Closed`]. The gate stays shut.
     pub fn repair_community_layer(&self, user_id: u64) -> Result<CommunityMembership> {
-        let at_ns = self.now_ns();
-        let _turn = self.inner.transition_turns.take(&user_id);
+        let (_turn, at_ns) = self.take_transition_turn(user_id);
         if self.inner.gate.damaged(user_id).is_none() {
             self.inner.log.check_writable()?;
             return Ok(self.community_layer_status(user_id));
         }
         self.settle_now(self.stage_leave(user_id, at_ns, None)?)
+    }
+
+    /// Takes the turn of `user_id` and the time of the transition. No caller's clock is read under a
+    /// turn; where another transition of the user came in between, the time is read anew, so that it
+    /// is not earlier than what it follows.
+    fn take_transition_turn(&self, user_id: u64) -> (Turn<'_, u64>, u64) {
+        loop {
+            let before = self.community_layer_status(user_id);
+            let at_ns = self.now_ns();
+            let turn = self.inner.transition_turns.take(&user_id);
+            if self.community_layer_status(user_id) == before {
+                return (turn, at_ns);
+            }
+        }
     }
 
     /// Shuts the gate of `user_id` and stages the leave. The caller has the user's turn.

@@ -133,7 +133,7 @@ impl TidalDb {
         let aggregates = Aggregates::default();
         let community_membership = CommunityMembershipIndex::new();
         let community_leave_status = DashMap::new();
-        let gate = Gate::new(config.canary);
+        let gate = Gate::new(&community_leave_status, config.canary);
         let mut report = OpenReport::default();
 
         rebuild_scopes(&storage, &interner)?;
@@ -176,7 +176,7 @@ impl TidalDb {
         report.replayed_entries = replayed.entries;
         report.last_sequence = head.last_sequence;
         storage.commit(schema_batch)?;
-        let profiles = Profiles::default();
+        let profiles = Profiles::new();
         for user_id in members {
             attributes.entry(user_id).or_default();
         }

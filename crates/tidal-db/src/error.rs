@@ -95,6 +95,19 @@ pub enum Error {
         limit: usize,
     },
 
+    /// The user has as many attributes as one may have.
+    #[error(
+        "user {user_id} has {limit} attributes, the most there may be, and {name:?} would be another; set one that is there"
+    )]
+    TooManyAttributes {
+        /// The user.
+        user_id: u64,
+        /// The attribute that was to be set.
+        name: String,
+        /// The most there may be.
+        limit: usize,
+    },
+
     /// The user's record is damaged, so a rejoin cannot be believed.
     #[error(
         "the leave record of user {user_id} is damaged ({cause}), so the user stays out; \
@@ -119,6 +132,20 @@ pub enum Error {
         source_name: String,
         /// The position up to which the two should agree.
         position: u64,
+    },
+
+    /// A delivery begins before the first position that was ever applied from the source.
+    #[error(
+        "source {source_name:?} was first applied at position {known_first}, and what lies before was not; \
+         {first_position} is before it; nothing was applied; give the earlier content a source name of its own"
+    )]
+    BeforeSource {
+        /// The source.
+        source_name: String,
+        /// Where this delivery begins.
+        first_position: u64,
+        /// Where the source began.
+        known_first: u64,
     },
 
     /// `apply` stopped; everything before the position was applied and is on disk unless the cause is the store.
@@ -190,8 +217,8 @@ pub enum Error {
         reason: &'static str,
     },
 
-    /// A background thread panicked, so nothing more is written through this handle.
-    #[error("a background thread panicked; close the database and open it again")]
+    /// A background thread or a commit panicked, so nothing more is written through this handle.
+    #[error("a background thread or a commit panicked; close the database and open it again")]
     ThreadPanicked,
 
     /// A background thread could not be started.

@@ -8,7 +8,6 @@
 //! Lock order: **status shard**, then `leaving`, `damaged`, `away`, then the profile shard, the
 //! log, the aggregates. Never back, and no call into the store or into a caller's code under it.
 
-use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use dashmap::{DashMap, DashSet, Entry};
@@ -17,6 +16,7 @@ use tidal_entities::{AwayPeriods, Withheld};
 
 use crate::canary::{Break, Canary};
 use crate::report::DamagedUser;
+use crate::shards::{WaitingWriters, read_shard, write_entry};
 
 /// When a signal took place, and whether that can fall into an away period of the past.
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +62,14 @@ pub(crate) struct Gate {
     /// Closed away periods of users who came back.
     away: DashMap<u64, AwayPeriods>,
     left_count: AtomicU64,
+    /// Leaves and rejoins that wait for the signals before them.
+    waiting: WaitingWriters,
     canary: Canary,
 }
 
 impl Gate {
-    pub(crate) fn new(canary: Canary) -> Self {
-        Self { canary, ..Self::default() }
+    pub(crate) fn new(status: &DashMap<u64, CommunityMembership>, canary: Canary) -> Self {
+        Self { canary, waiting: WaitingWriters::of(status), ..Self::default() }
     }
 
     /// Takes the permit for one signal of `user_id`. Held until the signal is in every aggregate.
@@ -77,7 +79,7 @@ impl Gate {
         user_id: u64,
         event_time: EventTime,
     ) -> ForwardPermit<impl Sized + 'a> {
-        let (shard, record) = read_shard(status, user_id, |record| *record);
+        let (shard, record) = read_shard(status, &self.waiting, user_id, |record| *record);
         let withheld = self.decide(record.as_ref(), user_id, event_time);
         let shard = if self.canary.is(Break::RacyGate) {
             drop(shard);
@@ -119,7 +121,7 @@ impl Gate {
         user_id: u64,
         stage: impl FnOnce() -> R,
     ) -> R {
-        let entry = status.entry(user_id);
+        let entry = write_entry(status, &self.waiting, user_id);
         if self.leaving.insert(user_id) {
             self.leaving_count.fetch_add(1, Ordering::Release);
         }
@@ -135,7 +137,7 @@ impl Gate {
         membership: CommunityMembership,
     ) {
         let user_id = membership.user_id;
-        let entry = status.entry(user_id);
+        let entry = write_entry(status, &self.waiting, user_id);
         let was_left = matches!(&entry, Entry::Occupied(old) if old.get().status == MembershipStatus::Left);
         let is_left = membership.status == MembershipStatus::Left;
         match (was_left, is_left) {
@@ -184,22 +186,4 @@ impl Gate {
     pub(crate) fn left_count(&self) -> u64 {
         self.left_count.load(Ordering::Relaxed)
     }
-}
-
-/// Locks the shard in which `key` is or would be, for reading, and looks `key` up in it. Hit or
-/// miss, no writer gets at the key while the first of the two is held.
-pub(crate) fn read_shard<V, R, P: FnOnce(&V) -> R>(
-    map: &DashMap<u64, V>,
-    key: u64,
-    pick: P,
-) -> (impl Sized + use<'_, V, R, P>, Option<R>) {
-    let hash = map.hasher().hash_one(key);
-    // The map takes the same bits of the hash, cut to the width of the platform.
-    #[expect(clippy::cast_possible_truncation, reason = "as the map does")]
-    let shard = map.determine_shard(hash as usize);
-    // A shard number is always below the number of shards; the type has no way to say so.
-    #[expect(clippy::indexing_slicing, reason = "determine_shard answers an index into shards()")]
-    let shard = map.shards()[shard].read();
-    let picked = shard.get(hash, |(stored, _)| *stored == key).map(|(_, value)| pick(value.get()));
-    (shard, picked)
 }

@@ -62,6 +62,7 @@ mod profiles;
 mod record_check;
 mod report;
 mod scopes;
+mod shards;
 mod signals;
 mod state_rebuild;
 mod stored_schema;
@@ -76,7 +77,7 @@ pub use config::{Config, DEFAULT_ALLOWED_SKEW, DEFAULT_RECOVERY_ENTRIES, Durabil
 pub use db::TidalDb;
 pub use error::{Error, Result};
 pub use history::HistoryEvent;
-pub use membership::MAX_COMMUNITIES_PER_USER;
+pub use membership::{MAX_ATTRIBUTES_PER_USER, MAX_COMMUNITIES_PER_USER};
 pub use report::{DamagedRecord, OpenReport};
 pub use signals::SignalReceipt;
 pub use tidal_entities::community::{CommunityMembership, MembershipStatus};

@@ -6,11 +6,12 @@
 //! A commit takes along everything staged before it, so what survives a crash is a prefix of the
 //! order in which entries were staged.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidal_entities::SourcePosition;
-use tidal_storage::Storage;
+use tidal_storage::{Storage, WriteBatch};
 
 use crate::log_state::{LogEnd, LogState, Origin, Staging, StoredRow, Ticket};
 use crate::sync::lock;
@@ -111,13 +112,25 @@ impl LogWriter {
                 Ok((batch, commit)) => {
                     state.in_flight = Some(commit);
                     drop(state);
-                    let outcome = self.storage.commit(batch);
+                    let outcome = self.commit_contained(batch);
                     state = lock(&self.state);
-                    state.finish_commit(outcome.map_err(Error::from));
+                    state.finish_commit(outcome);
                 }
                 Err(cause) => state.failure = Some(Arc::new(cause)),
             }
             self.committed.notify_all();
+        }
+    }
+
+    /// Commits, and answers also where the store panics: everybody waits for this answer.
+    fn commit_contained(&self, batch: WriteBatch) -> Result<()> {
+        match catch_unwind(AssertUnwindSafe(|| self.storage.commit(batch))) {
+            Ok(outcome) => Ok(outcome?),
+            Err(payload) => {
+                // What was thrown may throw again when it is dropped.
+                std::mem::forget(payload);
+                Err(Error::ThreadPanicked)
+            }
         }
     }
 
@@ -178,7 +191,7 @@ impl LogWriter {
     }
 
     /// With batched durability: waits for the disk when `max_events` events are not there yet.
-    pub(crate) fn keep_within(&self, max_events: usize) -> Result<()> {
+    pub(crate) fn keep_within(&self, max_events: usize, ticket: Ticket) -> Result<()> {
         let state = lock(&self.state);
         if state.undurable_events() < max_events {
             // Start early, so that callers seldom have to wait.
@@ -187,7 +200,6 @@ impl LogWriter {
             }
             return Ok(());
         }
-        let ticket = Ticket(state.pending_number);
         self.commit_through(state, ticket)
     }
 

@@ -13,6 +13,9 @@ use crate::{Error, Result, TidalDb};
 /// The most communities that one user may be in: each of them costs every signal an update.
 pub const MAX_COMMUNITIES_PER_USER: usize = 4096;
 
+/// The most attributes that one user may have.
+pub const MAX_ATTRIBUTES_PER_USER: usize = 256;
+
 impl TidalDb {
     /// Makes `user_id` a member of `community`. On disk when this returns `Ok`; joining again
     /// changes nothing. While the user is away the join is kept and counts after the rejoin.
@@ -51,7 +54,7 @@ impl TidalDb {
     /// # Errors
     ///
     /// [`Error::Limit`] for a name that is empty, longer than 255 bytes or holds `=`, or a value longer
-    /// than 1024 bytes; [`Error::Storage`], [`Error::Latched`] and [`Error::Closed`] if it could not be
+    /// than 1024 bytes; [`Error::TooManyAttributes`] beyond [`MAX_ATTRIBUTES_PER_USER`]; [`Error::Storage`], [`Error::Latched`] and [`Error::Closed`] if it could not be
     /// written.
     pub fn set_user_attribute(&self, user_id: u64, name: &str, value: &str) -> Result<()> {
         let ticket = self.stage_attribute(user_id, name, value, self.now_ns(), None)?;
@@ -130,6 +133,10 @@ impl TidalDb {
         let before = edit.attribute(name).cloned();
         if before.as_deref() == Some(value) {
             return self.stage_nothing(at_ns, origin);
+        }
+        if before.is_none() && edit.attributes_len() >= MAX_ATTRIBUTES_PER_USER {
+            let name = name.to_owned();
+            return Err(Error::TooManyAttributes { user_id, name, limit: MAX_ATTRIBUTES_PER_USER });
         }
         let entry =
             LogEntry::SetAttribute { user: user_id, at_ns, name: name.to_owned(), value: value.to_owned() };

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use dashmap::{DashMap, Entry, OccupiedEntry, VacantEntry};
 
-use crate::gate::read_shard;
 use crate::scopes::ScopeSet;
+use crate::shards::{WaitingWriters, read_shard, write_entry};
 
 /// One user's attributes, and the scopes that take their signals.
 #[derive(Clone, Debug, Default)]
@@ -18,19 +18,27 @@ pub(crate) struct Profile {
 }
 
 /// All profiles. Users who never joined anything nor had an attribute have none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Profiles {
     by_user: DashMap<u64, Profile>,
+    /// Joins, quits and changes that wait for the signals before them.
+    waiting: WaitingWriters,
     /// What users without a profile match: cohorts may be defined by what somebody has not.
     unseen: OnceLock<Arc<ScopeSet>>,
 }
 
 impl Profiles {
+    pub(crate) fn new() -> Self {
+        let by_user = DashMap::new();
+        Self { waiting: WaitingWriters::of(&by_user), by_user, unseen: OnceLock::new() }
+    }
+
     /// The scopes of `user_id`, if they were resolved since the last change. No join, quit or change
     /// of attributes of that user is staged while the first of the two is held, so that the log tells
     /// the same order.
     pub(crate) fn read(&self, user_id: u64) -> (impl Sized + '_, Option<Arc<ScopeSet>>) {
-        let (shard, scope_set) = read_shard(&self.by_user, user_id, |profile| profile.scope_set.clone());
+        let (shard, scope_set) =
+            read_shard(&self.by_user, &self.waiting, user_id, |profile| profile.scope_set.clone());
         (shard, scope_set.unwrap_or_else(|| self.unseen.get().cloned()))
     }
 
@@ -40,7 +48,7 @@ impl Profiles {
         user_id: u64,
         resolve: impl FnOnce(&BTreeMap<String, String>) -> Result<Arc<ScopeSet>, E>,
     ) -> Result<(), E> {
-        match self.by_user.entry(user_id) {
+        match write_entry(&self.by_user, &self.waiting, user_id) {
             Entry::Occupied(mut entry) => {
                 let profile = entry.get_mut();
                 if profile.scope_set.is_none() {
@@ -64,7 +72,7 @@ impl Profiles {
 
     /// Locks the profile of `user_id` for a change.
     pub(crate) fn edit(&self, user_id: u64) -> ProfileEdit<'_> {
-        match self.by_user.entry(user_id) {
+        match write_entry(&self.by_user, &self.waiting, user_id) {
             Entry::Occupied(entry) => ProfileEdit::Known(entry),
             Entry::Vacant(entry) => ProfileEdit::New(entry),
         }
@@ -88,6 +96,14 @@ impl ProfileEdit<'_> {
         match self {
             Self::Known(entry) => entry.get().attributes.get(name),
             Self::New(_) => None,
+        }
+    }
+
+    /// How many attributes there are.
+    pub(crate) fn attributes_len(&self) -> usize {
+        match self {
+            Self::Known(entry) => entry.get().attributes.len(),
+            Self::New(_) => 0,
         }
     }
 

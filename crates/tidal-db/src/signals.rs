@@ -164,7 +164,7 @@ impl TidalDb {
         let (receipt, ticket) = self.record_signal(&signal, None)?;
         match self.inner.durability {
             Durability::Immediate => self.inner.log.wait_durable(ticket)?,
-            Durability::Batched { max_events, .. } => self.inner.log.keep_within(max_events)?,
+            Durability::Batched { max_events, .. } => self.inner.log.keep_within(max_events, ticket)?,
         }
         self.wait_for_checkpoint()?;
         Ok(receipt)

@@ -856,6 +856,12 @@ fn an_overlap_is_skipped_however_deliveries_interleave() {
                 }
             }),
         );
+        if outer_first < inner_first {
+            // The first events were never applied, so skipping them would lose them in silence.
+            assert!(matches!(report, Err(Error::BeforeSource { first_position: 1, known_first: 3, .. })));
+            assert_eq!(p(&db, 8), 6);
+            continue;
+        }
         let report =
             report.expect("an overlap that does not begin where the source begins is skipped unchecked");
         assert_eq!((report.applied, report.skipped, report.position), (0, 9 - outer_first, Some(8)));

@@ -17,17 +17,20 @@ use std::fmt::Write as _;
 
 use format::document::Document;
 use format::example::{Example, hex};
-use format::story::{FLAGS, HEADER_LEN, ITEM, Story, T, USER};
+use format::story::{CHECKPOINT_SEQUENCE, FLAGS, HEADER_LEN, ITEM, Story, T, USER};
 use sha2::{Digest, Sha256};
-use tidal_db::{Action, Event, MAX_COMMUNITIES_PER_USER, Predicate, Schema, Weight, Withheld};
+use tidal_db::{
+    Action, DEFAULT_RECOVERY_ENTRIES, Event, MAX_COMMUNITIES_PER_USER, Predicate, Schema, Weight, Withheld,
+};
 use tidal_entities::community::{CommunityMembership, serialize_membership};
 use tidal_entities::{
-    AggregateState, AwayPeriods, HalfLife, LogEntry, LogRowBuilder, ScopeId, ScopeSetId, SignalEntry,
-    SignalTypeId, aggregate_key, encode_aggregate, encode_schema, log_row_key, schema_key, seal, source_key,
-    transition_key,
+    AwayPeriods, Fingerprint, HalfLife, LogEntry, LogRowBuilder, ScopeId, ScopeSetId, SignalEntry,
+    SignalTypeId, aggregate_key, checkpoint_key, decode_aggregate, decode_checkpoint, encode_schema,
+    log_row_key, schema_key, seal, source_key, transition_key,
 };
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::{FORMAT_VERSION, MAX_KEY_BYTES, MAX_VALUE_BYTES, Partition};
+use xxhash_rust::xxh3::xxh3_64;
 
 const ID: [usize; 3] = [8, 1, 1];
 
@@ -63,13 +66,13 @@ fn record_examples(story: &Story) -> Vec<Example> {
     row("attribute", &key, &[6], &users(&key), &[8, 8, 4]);
 
     let key = log_row_key(3);
-    row("log-row", &key, &[], &system(&key), &[4, 8, 40, 4]);
+    row("log-row", &key, &[], &system(&key), &[4, 8, 8, 40, 4]);
 
     let key = tidal_entities::scope_key(ScopeId(1));
     row("scope-cohort", &key, &[5], &system(&key), &[1, 15, 4]);
     let key = tidal_entities::scope_key(ScopeId(2));
     row("scope-community", &key, &[5], &system(&key), &[1, 8, 4]);
-    let key = tidal_entities::scope_set_key(ScopeSetId(2));
+    let key = tidal_entities::scope_set_key(ScopeSetId(1));
     row("scope-set", &key, &[9], &system(&key), &[8, 4]);
 
     let key = source_key("queue");
@@ -79,11 +82,11 @@ fn record_examples(story: &Story) -> Vec<Example> {
     let schema = system(&key);
     row("schema", &key, &[6], &schema, &[schema.len() - 4, 4]);
 
-    let key = aggregate_key(ITEM, ScopeId(1), SignalTypeId(0));
-    let half_life = HalfLife::try_from(format::story::HALF_LIFE).unwrap();
-    let mut state = AggregateState::default();
-    state.add("2.5".parse().unwrap(), T, half_life);
-    row("aggregate", &key, &[4, 2], &encode_aggregate(&key, 3, &state), &[8, 8, 16, 8, 24, 4]);
+    let key = checkpoint_key();
+    row("checkpoint", &key, &[10], &system(&key), &[8, 8, 8, 8, 8, 4]);
+
+    let key = aggregate_key(ITEM, ScopeId(2), SignalTypeId(0));
+    row("aggregate", &key, &[4, 2], &story.value(Partition::Items, &key), &[8, 8, 16, 8, 24, 4]);
     examples.push(never);
     examples
 }
@@ -95,8 +98,8 @@ fn entry_examples(story: &Story) -> Vec<Example> {
     let applied = signal_len + position.iter().sum::<usize>();
     let entries = |first_sequence: u64, len: usize| {
         let row = story.value(Partition::System, &log_row_key(first_sequence));
-        assert_eq!(row.len(), 4 + 8 + len + 4, "the row of sequence {first_sequence} holds something else");
-        row[12..row.len() - 4].to_vec()
+        assert_eq!(row.len(), 20 + len + 4, "the row of sequence {first_sequence} holds something else");
+        row[20..row.len() - 4].to_vec()
     };
     let entry = |label: &str, sequence, fields: &[usize]| {
         Example::new(label, &entries(sequence, fields.iter().sum()), fields)
@@ -137,6 +140,24 @@ fn event_examples() -> Vec<Example> {
     ]
 }
 
+/// What is hashed for an attribute and for a membership, the two hashes, and their sum.
+fn fingerprint_examples(story: &Story) -> Vec<Example> {
+    let user = USER.to_le_bytes();
+    let attribute = [&[2][..], &user, b"region", b"=", b"Scotland"].concat();
+    let membership = [&[1][..], &user, &4_u64.to_le_bytes()].concat();
+    let [of_attribute, of_membership] = [xxh3_64(&attribute), xxh3_64(&membership)];
+    let sum = of_attribute.wrapping_add(of_membership).to_le_bytes();
+    let row = story.value(Partition::System, &log_row_key(3));
+    assert_eq!(row[12..20], sum, "the row after attribute and membership has another fingerprint");
+    vec![
+        Example::new("hashed-attribute", &attribute, &[1, 8, 6, 1, 8]),
+        Example::new("hash-attribute", &of_attribute.to_le_bytes(), &[8]),
+        Example::new("hashed-membership", &membership, &[1, 8, 8]),
+        Example::new("hash-membership", &of_membership.to_le_bytes(), &[8]),
+        Example::new("fingerprint", &sum, &[8]),
+    ]
+}
+
 fn weight(text: &str) -> Weight {
     text.parse().unwrap()
 }
@@ -153,6 +174,7 @@ fn all_examples(story: &Story) -> Vec<Example> {
     examples.extend(record_examples(story));
     examples.extend(entry_examples(story));
     examples.extend(event_examples());
+    examples.extend(fingerprint_examples(story));
     examples
 }
 
@@ -203,8 +225,8 @@ fn marker_and_tables_lie_in_the_file() {
     let marker = document.bytes("marker key").into_iter().chain(document.bytes("marker value"));
     assert!(holds(&marker.collect::<Vec<_>>()));
     assert!(holds(b"tidal"));
-    for partition in Partition::ALL {
-        for tag in Tag::ALL {
+    for &partition in Partition::ALL {
+        for &tag in Tag::ALL {
             let name = format!("{partition}/{:02x}", tag.as_u8());
             assert!(holds(name.as_bytes()), "no table {name}");
         }
@@ -214,7 +236,7 @@ fn marker_and_tables_lie_in_the_file() {
 #[test]
 fn tables_in_use_are_those_of_the_document() {
     let document = Document::read();
-    for tag in Tag::ALL {
+    for &tag in Tag::ALL {
         let row = document.row(&format!("`{:#04x}`", tag.as_u8()));
         assert!(row[1].contains(&format!("`{tag:?}`")), "{tag:?}");
     }
@@ -271,6 +293,53 @@ fn a_running_digest_is_the_chain_that_the_document_says() {
 }
 
 #[test]
+fn a_fingerprint_is_the_sum_that_the_document_says() {
+    let story = Story::told();
+    let mut sum = 0_u64;
+    let mut kinds = BTreeSet::new();
+    for (partition, key, value) in story.rows() {
+        let (id, suffix) = (u64::from_be_bytes(key[..8].try_into().unwrap()).to_le_bytes(), &key[10..]);
+        let payload = &value[..value.len().saturating_sub(4)];
+        let hashed = match (partition, Tag::try_from(key[9]).unwrap()) {
+            (Partition::Users, Tag::Relationship) => {
+                let community = u64::from_be_bytes(suffix.try_into().unwrap());
+                [&[1][..], &id, &community.to_le_bytes()].concat()
+            }
+            (Partition::Users, Tag::Metadata) => [&[2][..], &id, suffix, b"=", &payload[8..]].concat(),
+            (Partition::Users, Tag::CommunityTransition) => [&[3][..], &key, &value].concat(),
+            (Partition::System, Tag::Metadata) => match suffix.strip_prefix(b"source/") {
+                Some(name) => [&[4][..], payload, name].concat(),
+                None => continue,
+            },
+            _ => continue,
+        };
+        kinds.insert(hashed[0]);
+        sum = sum.wrapping_add(xxh3_64(&hashed));
+    }
+    // The membership was quit; its hash is that of an example.
+    assert_eq!(kinds, BTreeSet::from([2, 3, 4]));
+    let row = story.value(Partition::System, &log_row_key(CHECKPOINT_SEQUENCE));
+    assert_eq!(row[12..20], sum.to_le_bytes());
+}
+
+#[test]
+fn marks_are_those_that_the_document_allows() {
+    let story = Story::told();
+    for name in ["slice of the checkpoint", "end of the checkpoint"] {
+        let key = checkpoint_key();
+        let checkpoint = decode_checkpoint(&key, &story.value_after(name, Partition::System, &key)).unwrap();
+        let floor = if name.starts_with("end") { CHECKPOINT_SEQUENCE } else { 0 };
+        assert_eq!((checkpoint.floor, checkpoint.target), (floor, CHECKPOINT_SEQUENCE), "{name}");
+    }
+    let aggregates: Vec<_> =
+        story.rows().into_iter().filter(|(partition, ..)| *partition == Partition::Items).collect();
+    assert_eq!(aggregates.len(), 3, "global, a cohort and a community");
+    for (_, key, value) in aggregates {
+        assert_eq!(decode_aggregate(&key, &value).unwrap().0, CHECKPOINT_SEQUENCE);
+    }
+}
+
+#[test]
 fn commits_are_pinned() {
     let story = Story::told();
     let mut text = String::new();
@@ -303,7 +372,7 @@ fn reasons_for_withholding_are_pinned() {
             withheld,
         };
         builder.push(&LogEntry::Signal(signal)).unwrap();
-        let (key, row) = builder.finish(T, tidal_entities::Fingerprint::default());
+        let (key, row) = builder.finish(T, Fingerprint::default());
         writeln!(text, "{withheld:?}\n  key    {}\n  value  {}", hex(&key), hex(&row)).unwrap();
     }
     insta::assert_snapshot!("v1_withheld_reasons", text);
@@ -345,6 +414,7 @@ fn limits_are_those_of_the_document() {
         ("MAX_COHORTS_BY", Schema::MAX_COHORTS_BY),
         ("MAX_DEPTH", Predicate::MAX_DEPTH),
         ("MAX_NODES", Predicate::MAX_NODES),
+        ("DEFAULT_RECOVERY_ENTRIES", usize::try_from(DEFAULT_RECOVERY_ENTRIES).unwrap()),
     ]);
     for (name, limit) in limits {
         let row = document.row(&format!("`{name}`"));

@@ -5,18 +5,14 @@ use crate::Tag;
 #[non_exhaustive]
 pub enum KeyError {
     /// There are not enough bytes for an id, the separator and a tag.
-    #[error(
-        "key of {len} bytes is too short: an id, a separator and a tag take 10; build keys with encode_key"
-    )]
+    #[error("key of {len} bytes is too short: an id, a separator and a tag take 10")]
     TooShort {
         /// How many bytes there are, 0 to 9.
         len: usize,
     },
 
     /// Byte 8 is not the separator.
-    #[error(
-        "key has byte {found:#04x} where the separator 0x00 belongs, after the id; build keys with encode_key"
-    )]
+    #[error("key has byte {found:#04x} where the separator 0x00 belongs, after the id")]
     Separator {
         /// The byte found in its place.
         found: u8,

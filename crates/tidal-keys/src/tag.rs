@@ -37,7 +37,7 @@ pub enum Tag {
 
 impl Tag {
     /// Every tag, in ascending order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: &'static [Self] = &[
         Self::Event,
         Self::SignalState,
         Self::Metadata,

@@ -98,7 +98,7 @@ fn keys_compare_and_hash_as_their_bytes() {
 }
 
 fn any_tag() -> impl Strategy<Value = Tag> {
-    prop::sample::select(&Tag::ALL)
+    prop::sample::select(Tag::ALL)
 }
 
 // Small ids and suffixes collide often; the extremes and the borders between bytes are where order breaks.

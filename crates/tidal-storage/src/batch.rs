@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use tidal_keys::{Tag, parse_key};
+use tidal_keys::{KeyError, Tag, parse_key};
 
-use crate::{Partition, StorageError, table::Table};
+use crate::{Partition, StorageError, store::has_tables_for, table::Table};
 
 /// The longest key that is stored, in bytes.
 pub const MAX_KEY_BYTES: usize = 4 * 1024;
@@ -131,9 +131,12 @@ impl<'a> Changes<'a> {
 
 /// The table that a key belongs to.
 pub(crate) fn table_of(partition: Partition, key: &[u8]) -> Result<Table, StorageError> {
+    let refused = |source| StorageError::Key { partition, key: key.into(), source };
     match parse_key(key) {
-        Ok((_, tag, _)) => Ok(Table { partition, tag }),
-        Err(source) => Err(StorageError::Key { partition, key: key.into(), source }),
+        Ok((_, tag, _)) if has_tables_for(tag) => Ok(Table { partition, tag }),
+        // The keys know it, this format does not.
+        Ok((_, tag, _)) => Err(refused(KeyError::UnknownTag { tag: tag.as_u8() })),
+        Err(source) => Err(refused(source)),
     }
 }
 

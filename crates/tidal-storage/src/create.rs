@@ -27,11 +27,13 @@ pub(crate) fn create_file(
     }
 
     let directory = directory_of(path);
-    let unfinished = tempfile::Builder::new()
-        .prefix(".tidal-")
-        .suffix(".new")
-        .tempfile_in(&directory)
-        .map_err(|source| io_error(place.clone(), "creating", source))?;
+    let unfinished =
+        tempfile::Builder::new().prefix(".tidal-").suffix(".new").tempfile_in(&directory).map_err(
+            |source| match source.kind() {
+                io::ErrorKind::NotFound => StorageError::NoDirectory { directory: directory.clone() },
+                _ => io_error(place.clone(), "creating", source),
+            },
+        )?;
     let file =
         unfinished.as_file().try_clone().map_err(|source| io_error(place.clone(), "creating", source))?;
     Store::create(Source::File(file), place.clone(), options, &changes)?.close()?;

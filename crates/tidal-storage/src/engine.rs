@@ -1,12 +1,12 @@
 use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
-use tidal_keys::{KeyError, Tag};
+use tidal_keys::{EntityId, KeyError, Tag, encode_key};
 
 use crate::{
     Partition, Scan, StorageError,
     batch::{Changes, table_of},
-    store::{KeyRange, Store},
+    store::{KeyRange, Store, tables_of},
     table::Table,
 };
 
@@ -94,7 +94,7 @@ impl Engine {
             let source = KeyError::Separator { found };
             return Err(StorageError::Key { partition: self.partition, key: prefix.into(), source });
         }
-        let tables: Vec<_> = Table::of_partition(self.partition).collect();
+        let tables: Vec<_> = tables_of(self.partition).collect();
         self.scan(&tables, &range)
     }
 
@@ -105,7 +105,7 @@ impl Engine {
     ///
     /// As [`get`](Self::get).
     pub fn scan_tag(&self, tag: Tag) -> Result<Scan, StorageError> {
-        self.scan(&[self.table(tag)], &KeyRange::all())
+        self.scan(&[self.table(tag)?], &KeyRange::all())
     }
 
     /// Every record under `tag` from `start_key` on, that one included, in the order of keys.
@@ -115,7 +115,7 @@ impl Engine {
     /// [`StorageError::Key`] if `start_key` is malformed, and as [`get`](Self::get).
     pub fn scan_tag_from(&self, tag: Tag, start_key: &[u8]) -> Result<Scan, StorageError> {
         table_of(self.partition, start_key)?;
-        self.scan(&[self.table(tag)], &KeyRange::starting_at(start_key))
+        self.scan(&[self.table(tag)?], &KeyRange::starting_at(start_key))
     }
 
     /// The record with the highest key under `tag`, if there is any.
@@ -124,15 +124,16 @@ impl Engine {
     ///
     /// As [`get`](Self::get).
     pub fn last(&self, tag: Tag) -> Result<Option<(Bytes, Bytes)>, StorageError> {
-        self.store.last(self.table(tag))
+        self.store.last(self.table(tag)?)
     }
 
     pub(crate) fn new(store: Arc<Store>, partition: Partition) -> Self {
         Self { store, partition }
     }
 
-    fn table(&self, tag: Tag) -> Table {
-        Table { partition: self.partition, tag }
+    /// The table of a tag, found as that of a key is, so that both refuse the same tags.
+    fn table(&self, tag: Tag) -> Result<Table, StorageError> {
+        table_of(self.partition, &encode_key(EntityId::new(0), tag, b""))
     }
 
     fn scan(&self, tables: &[Table], range: &KeyRange) -> Result<Scan, StorageError> {

@@ -1,4 +1,4 @@
-use std::io;
+use std::{io, path::PathBuf};
 
 use tidal_keys::KeyError;
 
@@ -47,6 +47,13 @@ pub enum StorageError {
         supported: u32,
     },
 
+    /// There is no directory that could hold the database, so nothing was created.
+    #[error("the directory {} does not exist: create it, or check the path", directory.display())]
+    NoDirectory {
+        /// The directory.
+        directory: PathBuf,
+    },
+
     /// Something is there already, so nothing was created.
     #[error("{place} exists already: open it, or choose another path")]
     AlreadyExists {
@@ -84,7 +91,7 @@ pub enum StorageError {
     },
 
     /// The operating system, or the medium, reported an error.
-    #[error("i/o error while {action} {place}: see to the disk, then close and open it again")]
+    #[error("i/o error while {action} {place}: {}", advice(action))]
     Io {
         /// The database, or the directory that should hold it.
         place: Place,
@@ -111,7 +118,7 @@ pub enum StorageError {
     },
 
     /// The bytes are not a key, so nothing was read or written.
-    #[error("malformed key {} for partition {partition}", Hex(key))]
+    #[error("malformed key {} for partition {partition}: build keys with encode_key", Hex(key))]
     Key {
         /// The partition it was meant for.
         partition: Partition,
@@ -147,4 +154,12 @@ pub enum StorageError {
         /// The reason, in the engine's words.
         detail: String,
     },
+}
+
+/// What to do after an i/o error: until the database is open there is nothing to close.
+fn advice(action: &str) -> &'static str {
+    match action {
+        "creating" | "opening" => "check the path, your rights and the disk, then try again",
+        _ => "see to the disk, then close and open it again",
+    }
 }

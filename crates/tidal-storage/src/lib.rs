@@ -38,6 +38,9 @@
 //!   as it was. A database that is created appears under its name complete, or not at all.
 //! - **Damage is an error.** By default every page is checked when a file is opened. A panic in the engine below
 //!   becomes [`StorageError::EnginePanicked`] (the panic's message still goes to stderr, through the panic hook).
+//!   That needs `panic = "unwind"`, the default, in the profile of the *program*: what a library's own workspace says
+//!   does not count. Built with `panic = "abort"`, such a panic ends the process instead. What was acknowledged is on
+//!   disk then too, and the next open finds what it finds after a kill.
 //! - **One process at a time.** A second open is [`StorageError::AlreadyOpen`].
 //! - **A failure sticks.** After an I/O error, a damaged page or an engine panic the handle refuses to write
 //!   ([`StorageError::Latched`]) until the database is closed and opened again.

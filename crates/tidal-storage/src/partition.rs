@@ -18,7 +18,7 @@ pub enum Partition {
 
 impl Partition {
     /// Every partition.
-    pub const ALL: [Self; 4] = [Self::Items, Self::Users, Self::Creators, Self::System];
+    pub const ALL: &'static [Self] = &[Self::Items, Self::Users, Self::Creators, Self::System];
 
     /// The name under which the partition is stored.
     pub(crate) const fn name(self) -> &'static str {

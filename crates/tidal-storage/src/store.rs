@@ -21,6 +21,7 @@ use crate::{Place, StorageError, StorageOptions, batch::Changes, table::Table};
 pub use self::format::FORMAT_VERSION;
 pub(crate) use self::{
     cursor::{Chunk, Cursor, KeyRange},
+    format::{has_tables_for, tables_of},
     source::Source,
 };
 use self::{

@@ -29,14 +29,14 @@ enum Step {
 type Model = BTreeMap<(Partition, Vec<u8>), Vec<u8>>;
 
 fn any_partition() -> impl Strategy<Value = Partition> {
-    select(&Partition::ALL)
+    select(Partition::ALL)
 }
 
 // Few ids and suffixes, so that steps meet; the extremes, since that is where ranges end.
 fn any_key() -> impl Strategy<Value = EncodedKey> {
     let id = select(vec![0, 1, 255, 256, 1 << 63, u64::MAX - 1, u64::MAX]);
     let suffix = select(vec![&b""[..], b"\0", b"a", b"ab", b"\xff", b"\xff\xff"]);
-    (id, select(&Tag::ALL), suffix)
+    (id, select(Tag::ALL), suffix)
         .prop_map(|(id, tag, suffix)| key(id, tag, if tag == Tag::CommunityLeave { b"" } else { suffix }))
 }
 
@@ -102,7 +102,7 @@ proptest! {
         }
 
         let prefix = &bound[..prefix_len.min(bound.len())];
-        for partition in Partition::ALL {
+        for &partition in Partition::ALL {
             let engine = engine(&storage, partition);
             for (key, value) in expected(&model, partition, |_| true) {
                 let stored = engine.get(&key).unwrap();
@@ -112,7 +112,7 @@ proptest! {
             prop_assert_eq!(scanned, expected(&model, partition, |_| true));
             let scanned = rows(engine.scan_prefix(prefix).unwrap()).unwrap();
             prop_assert_eq!(scanned, expected(&model, partition, |key| key.starts_with(prefix)));
-            for tag in Tag::ALL {
+            for &tag in Tag::ALL {
                 let of_tag = |key: &[u8]| parse_key(key).unwrap().1 == tag;
                 let of_tag_rows = expected(&model, partition, of_tag);
                 let last = engine.last(tag).unwrap().map(|(key, value)| (key.to_vec(), value.to_vec()));

@@ -96,16 +96,6 @@ fn missing_file_is_refused_and_none_is_made() {
 }
 
 #[test]
-fn missing_directory_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("nowhere").join("example.tidal");
-    assert!(matches!(Storage::open(&path), Err(StorageError::NotFound { .. })));
-    let error = Storage::create(&path).unwrap_err();
-    assert!(matches!(&error, StorageError::Io { .. }), "{error}");
-    assert!(names(directory.path()).is_empty());
-}
-
-#[test]
 fn empty_file_is_refused_and_stays_empty() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("example.tidal");
@@ -355,6 +345,29 @@ fn created_file_is_its_owners_alone() {
 
     let (_directory, path) = directory_with_database();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn creation_where_there_is_no_directory_says_so_and_makes_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("missing").join("deeper").join("example.tidal");
+    let error = Storage::create(&path).unwrap_err();
+    assert!(matches!(&error, StorageError::NoDirectory { .. }), "{error}");
+    insta::assert_snapshot!("create_no_directory", message(&error, &directory));
+    assert!(names(directory.path()).is_empty());
+    assert!(matches!(Storage::open(&path).unwrap_err(), StorageError::NotFound { .. }));
+}
+
+#[test]
+fn creation_below_a_file_advises_what_can_be_done() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("file"), b"").unwrap();
+    let path = directory.path().join("file").join("example.tidal");
+    // There is nothing yet that could be closed.
+    for error in [Storage::create(&path).unwrap_err(), Storage::open(&path).unwrap_err()] {
+        assert!(error.to_string().contains("check the path, your rights and the disk"), "{error}");
+    }
+    assert_eq!(names(directory.path()), ["file"]);
 }
 
 #[test]

@@ -35,12 +35,12 @@ fn handles_may_cross_threads() {
 #[test]
 fn each_engine_is_its_partition() {
     let storage = Storage::in_memory().unwrap();
-    for partition in Partition::ALL {
+    for &partition in Partition::ALL {
         let engine = engine(&storage, partition);
         assert_eq!(engine.partition(), partition);
         engine.put(&key(7, Tag::Metadata, b""), partition.to_string().as_bytes()).unwrap();
     }
-    for partition in Partition::ALL {
+    for &partition in Partition::ALL {
         let value = engine(&storage, partition).get(&key(7, Tag::Metadata, b"")).unwrap().unwrap();
         assert_eq!(value, partition.to_string());
     }

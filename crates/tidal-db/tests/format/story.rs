@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tidal_db::{
     Action, Config, Durability, Event, ManualClock, MembershipStatus, Schema, Storage, TidalDb, Weight,
 };
-use tidal_entities::{decode_source_position, source_key};
+use tidal_entities::{checkpoint_key, decode_checkpoint, decode_source_position, source_key};
 use tidal_keys::Tag;
 use tidal_storage::{Medium, MemoryMedium, Partition, WriteBatch};
 
@@ -20,6 +20,9 @@ pub const ITEM: u64 = 1752;
 pub const HALF_LIFE: Duration = Duration::from_secs(7 * 86_400);
 /// 2023-11-14T22:13:20Z, in ns.
 pub const T: u64 = 1_700_000_000_000_000_000;
+
+/// The first checkpoint goes up to here.
+pub const CHECKPOINT_SEQUENCE: u64 = 12;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The header and both commit slots of the engine.
@@ -35,6 +38,9 @@ struct CountingMedium {
     bytes: MemoryMedium,
     syncs: AtomicU64,
     resizes: AtomicU64,
+    is_recorded: AtomicBool,
+    /// While it is recorded, what every sync left, and the counts by then.
+    synced: Mutex<Vec<(Vec<u8>, [u64; 2])>>,
 }
 
 impl CountingMedium {
@@ -59,7 +65,11 @@ impl Medium for CountingMedium {
 
     fn sync_data(&self) -> io::Result<()> {
         self.syncs.fetch_add(1, Ordering::Relaxed);
-        self.bytes.sync_data()
+        self.bytes.sync_data()?;
+        if self.is_recorded.load(Ordering::Relaxed) {
+            self.synced.lock().unwrap().push((self.bytes.snapshot(), self.counts()));
+        }
+        Ok(())
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -95,7 +105,9 @@ fn schema() -> Schema {
 }
 
 fn config(clock: Arc<ManualClock>) -> Config {
-    TidalDb::builder().schema(schema()).clock(clock).durability(Durability::Immediate)
+    let config = TidalDb::builder().schema(schema()).clock(clock).durability(Durability::Immediate);
+    // A checkpoint begins after a quarter of these entries.
+    config.recovery_entries(4 * CHECKPOINT_SEQUENCE)
 }
 
 impl Story {
@@ -106,7 +118,7 @@ impl Story {
         let counts = medium.counts();
         let db = TidalDb::from_parts(storage.clone(), config(clock.clone())).unwrap();
         let mut story = Self { steps: Vec::new(), leave_sequence: 0, medium, storage, clock, db };
-        story.note("first schema", &Rows::new(), counts);
+        story.note_live("first schema", &Rows::new(), counts);
         story
     }
 
@@ -125,6 +137,7 @@ impl Story {
         let [first, second] = Self::source_events();
         story.step("apply one", |db| db.apply("queue", 1, [first]).map(drop));
         story.step("apply another", |db| db.apply("queue", 2, [second]).map(drop));
+        story.checkpoint();
         story
     }
 
@@ -153,15 +166,55 @@ impl Story {
         let before = self.all_rows();
         let counts = self.medium.counts();
         call(&self.db).unwrap();
-        self.note(name, &before, counts);
+        self.note_live(name, &before, counts);
     }
 
-    fn note(&mut self, name: &'static str, before: &Rows, counts_before: [u64; 2]) {
-        let [syncs_before, resizes_before] = counts_before;
-        let [syncs, resizes] = self.medium.counts();
+    /// One signal more, and the checkpoint that begins with it: a step for each commit. The checkpoint
+    /// does not wait for anybody to look, so its commits are told from what each sync left.
+    fn checkpoint(&mut self) {
+        let mut before = self.all_rows();
+        let mut counts_before = self.medium.counts();
+        self.medium.is_recorded.store(true, Ordering::Relaxed);
+        self.db.signal(USER, ITEM, "view", 1.0).unwrap();
+        let patience = Instant::now();
+        while !self.has_checkpoint() {
+            assert!(patience.elapsed() < Duration::from_secs(60), "no checkpoint came");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.medium.is_recorded.store(false, Ordering::Relaxed);
+        let synced = std::mem::take(&mut *self.medium.synced.lock().unwrap());
+        let mut names = ["last signal", "slice of the checkpoint", "end of the checkpoint"].into_iter();
+        for (image, counts) in synced {
+            let flags = image[FLAGS];
+            let medium = Arc::new(MemoryMedium::from_bytes(image));
+            let after = rows_by_table(&Storage::options().open_on(medium).unwrap());
+            // A file that grows is synced before the commit.
+            if after != before {
+                let name = names.next().expect("no more commits than names");
+                self.note(name, [counts_before, counts], flags, &before, &after);
+                (before, counts_before) = (after, counts);
+            }
+        }
+        assert_eq!(names.next(), None);
+    }
+
+    fn has_checkpoint(&self) -> bool {
+        let key = checkpoint_key();
+        let value = self.storage.system_engine().get(&key).unwrap();
+        value.is_some_and(|value| decode_checkpoint(&key, &value).unwrap().floor == CHECKPOINT_SEQUENCE)
+    }
+
+    /// Notes what a call that has returned did.
+    fn note_live(&mut self, name: &'static str, before: &Rows, counts_before: [u64; 2]) {
+        let counts = [counts_before, self.medium.counts()];
+        let (flags, after) = (self.image()[FLAGS], self.all_rows());
+        self.note(name, counts, flags, before, &after);
+    }
+
+    fn note(&mut self, name: &'static str, counts: [[u64; 2]; 2], flags: u8, before: &Rows, after: &Rows) {
+        let [[syncs_before, resizes_before], [syncs, resizes]] = counts;
         let (syncs, resizes) = (syncs - syncs_before, resizes - resizes_before);
-        let is_two_phase = self.image()[FLAGS] & TWO_PHASE != 0;
-        let after = self.all_rows();
+        let is_two_phase = flags & TWO_PHASE != 0;
         let written = after.iter().filter(|(place, value)| before.get(*place) != Some(value));
         let mut changes: BTreeMap<_, _> =
             written.map(|(place, value)| (place.clone(), Some(value.clone()))).collect();
@@ -172,30 +225,11 @@ impl Story {
 
     /// Everything that is stored at the end: partition, key, value.
     pub fn rows(&self) -> Vec<(Partition, Vec<u8>, Vec<u8>)> {
-        let engines = [
-            self.storage.items_engine(),
-            self.storage.users_engine(),
-            self.storage.creators_engine(),
-            self.storage.system_engine(),
-        ];
-        let mut rows = Vec::new();
-        for engine in engines {
-            for tag in Tag::ALL {
-                for row in engine.scan_tag(tag).unwrap() {
-                    let (key, value) = row.unwrap();
-                    rows.push((engine.partition(), key.to_vec(), value.to_vec()));
-                }
-            }
-        }
-        rows
+        rows_of(&self.storage)
     }
 
     fn all_rows(&self) -> Rows {
-        let table = |partition: Partition, key: &[u8]| format!("{partition}/{:02x}", key[9]);
-        self.rows()
-            .into_iter()
-            .map(|(partition, key, value)| ((table(partition, &key), key), value))
-            .collect()
+        rows_by_table(&self.storage)
     }
 
     /// The value under a key at the end.
@@ -247,4 +281,27 @@ impl Story {
         }
         lost
     }
+}
+
+fn rows_of(storage: &Storage) -> Vec<(Partition, Vec<u8>, Vec<u8>)> {
+    let engines =
+        [storage.items_engine(), storage.users_engine(), storage.creators_engine(), storage.system_engine()];
+    let mut rows = Vec::new();
+    for engine in engines {
+        for &tag in Tag::ALL {
+            for row in engine.scan_tag(tag).unwrap() {
+                let (key, value) = row.unwrap();
+                rows.push((engine.partition(), key.to_vec(), value.to_vec()));
+            }
+        }
+    }
+    rows
+}
+
+fn rows_by_table(storage: &Storage) -> Rows {
+    let table = |partition: Partition, key: &[u8]| format!("{partition}/{:02x}", key[9]);
+    rows_of(storage)
+        .into_iter()
+        .map(|(partition, key, value)| ((table(partition, &key), key), value))
+        .collect()
 }

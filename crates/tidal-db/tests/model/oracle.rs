@@ -116,6 +116,8 @@ pub enum Applied {
         reasons: Vec<Refusal>,
         report: Report,
     },
+    /// Refused, since it begins before anything that was ever applied from the source.
+    Before,
     Replaced {
         position: u64,
     },
@@ -284,6 +286,9 @@ impl Oracle {
         let mut report = Report::default();
         let delivered = || (first_position..).zip(events.iter().cloned());
         if let Some(source) = self.sources.get(source_name) {
+            if first_position < source.first_position {
+                return Applied::Before;
+            }
             let reached = source.reached();
             let gets_there = delivered().any(|(position, _)| position == reached);
             let begins_here = source.first_position == first_position;

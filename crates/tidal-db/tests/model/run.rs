@@ -228,6 +228,7 @@ impl Run {
             (Applied::Replaced { position: should_be }, Err(Error::SourceReplaced { position, .. })) => {
                 same(|| "the position of the replaced source".to_owned(), &position, &should_be)
             }
+            (Applied::Before, Err(Error::BeforeSource { .. })) => Ok(()),
             (should_be, answer) => {
                 Err(format!("apply ended with\n    {answer:?}\nand should end with\n    {should_be:?}"))
             }

@@ -68,7 +68,14 @@ fn engine_error(error: redb::Error, health: &Health, action: Action) -> StorageE
             health.latch_writes(format!("damage was found while {} it: {detail}", action.name()));
             StorageError::Damaged { place, detail }
         }
-        error => StorageError::Engine { place, action: action.name(), detail: error.to_string() },
+        error => {
+            let detail = error.to_string();
+            // What has no name here may have happened after something was written, so nothing is put on top of it.
+            if action == Action::Write {
+                health.latch_writes(format!("the engine failed while {} it: {detail}", action.name()));
+            }
+            StorageError::Engine { place, action: action.name(), detail }
+        }
     }
 }
 
@@ -117,5 +124,35 @@ fault_from!(
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, Fault, Health};
+    use crate::{Place, StorageError};
+
+    /// Meets an engine error that no arm above names.
+    fn after_unnamed_error_while(action: Action) -> Health {
+        let health = Health::new(Place::Medium);
+        let met = health.contain(action, || Err::<(), _>(Fault::Engine(redb::Error::InvalidSavepoint)));
+        assert!(matches!(&met, Err(StorageError::Engine { .. })), "{met:?}");
+        health
+    }
+
+    #[test]
+    fn unnamed_engine_error_during_a_write_latches() {
+        let health = after_unnamed_error_while(Action::Write);
+        let refusal = health.check_writable().unwrap_err();
+        assert!(
+            matches!(&refusal, StorageError::Latched { cause, .. } if cause.contains("writing")),
+            "{refusal}"
+        );
+        health.check_readable().unwrap();
+    }
+
+    #[test]
+    fn unnamed_engine_error_during_a_read_stays_with_it() {
+        after_unnamed_error_while(Action::Read).check_writable().unwrap();
     }
 }

@@ -44,8 +44,8 @@ pub fn rows(scan: Scan) -> Result<Rows, StorageError> {
 /// Every record of every partition.
 pub fn everything(storage: &Storage) -> Result<Vec<(Partition, Rows)>, StorageError> {
     Partition::ALL
-        .into_iter()
-        .map(|partition| Ok((partition, rows(engine(storage, partition).scan_prefix(&[])?)?)))
+        .iter()
+        .map(|&partition| Ok((partition, rows(engine(storage, partition).scan_prefix(&[])?)?)))
         .collect()
 }
 
