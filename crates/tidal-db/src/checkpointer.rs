@@ -6,12 +6,13 @@
 //! short enough that a leave behind it waits for milliseconds. When the process ends between two
 //! slices, some aggregates are at the target already; the next open reads their marks.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidal_entities::{
-    Checkpoint, Contribution, LogEntry, Schema, aggregate_key, checkpoint_key, decode_aggregate,
-    encode_aggregate, encode_checkpoint,
+    AggregateState, Checkpoint, Contribution, LogEntry, Schema, aggregate_key, checkpoint_key,
+    decode_aggregate, encode_aggregate, encode_checkpoint,
 };
 use tidal_storage::{Partition, Storage, WriteBatch};
 
@@ -25,8 +26,9 @@ use crate::{Error, Result};
 /// Aggregates a commit: a few milliseconds of the one writer there is.
 const SLICE_AGGREGATES: usize = 1_000;
 
-/// Entries a checkpoint at most: bounds its memory to some tens of megabytes.
-const MAX_ENTRIES: u64 = 65_536;
+/// Additions to aggregates a checkpoint, at most those of one row of the log more: bounds its memory
+/// to some hundred megabytes.
+const MAX_ADDITIONS: usize = 1_000_000;
 
 /// What the log adds to each aggregate, by sequence.
 type Additions = BTreeMap<AggregateKey, Vec<(u64, Contribution)>>;
@@ -60,14 +62,14 @@ impl Checkpointer {
     /// Makes one checkpoint, or goes on with the one that was under way.
     fn advance(&mut self, durable_sequence: u64) -> Result<()> {
         let is_resumed = self.checkpoint.target > self.checkpoint.floor;
-        let entries = self.interval.clamp(1, MAX_ENTRIES);
         let goal = if is_resumed {
             self.checkpoint.target
         } else {
-            durable_sequence.min(self.checkpoint.floor.saturating_add(entries))
+            durable_sequence.min(self.checkpoint.floor.saturating_add(self.interval))
         };
         let mut withheld = self.checkpoint.withheld;
         let mut additions = Additions::new();
+        let additions_len = Cell::new(0_usize);
         let reached = visit_entries(
             &self.storage,
             self.checkpoint.floor,
@@ -78,9 +80,10 @@ impl Checkpointer {
                 }
                 for_each_aggregate(&self.schema, &self.interner, sequence, &signal, |key, contribution| {
                     additions.entry(key).or_default().push((sequence, *contribution));
+                    additions_len.set(additions_len.get() + 1);
                 })
             },
-            |sequence| sequence >= goal,
+            |sequence| sequence >= goal || (!is_resumed && additions_len.get() >= MAX_ADDITIONS),
         )?;
         if is_resumed && reached != goal {
             return Err(Error::damaged(format!(
@@ -89,24 +92,24 @@ impl Checkpointer {
         }
         self.checkpoint.target = reached;
         self.store(&additions)?;
-        self.checkpoint = Checkpoint { floor: reached, target: reached, withheld };
+        self.checkpoint = Checkpoint { floor: reached, withheld, ..self.checkpoint };
         let mut last = WriteBatch::new();
         put_checkpoint(&mut last, &self.checkpoint);
         Ok(self.storage.commit(last)?)
     }
 
     /// Stores the aggregates in slices; each says that the checkpoint is on its way.
-    fn store(&self, additions: &Additions) -> Result<()> {
+    fn store(&mut self, additions: &Additions) -> Result<()> {
         let target = self.checkpoint.target;
         let all: Vec<_> = additions.iter().collect();
         for slice in all.chunks(SLICE_AGGREGATES) {
             let mut batch = WriteBatch::new();
-            put_checkpoint(&mut batch, &self.checkpoint);
             for (key, contributions) in slice {
                 let stored_key = aggregate_key(key.item, key.scope, key.signal_type);
-                let (mark, mut state) = match self.storage.items_engine().get(&stored_key)? {
-                    None => (self.checkpoint.floor, tidal_entities::AggregateState::default()),
-                    Some(value) => decode_aggregate(&stored_key, &value)
+                let stored = self.storage.items_engine().get(&stored_key)?;
+                let (mark, mut state) = match &stored {
+                    None => (self.checkpoint.floor, AggregateState::default()),
+                    Some(value) => decode_aggregate(&stored_key, value)
                         .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?,
                 };
                 for (sequence, contribution) in *contributions {
@@ -114,8 +117,14 @@ impl Checkpointer {
                         state.add_contribution(contribution);
                     }
                 }
-                batch.put(Partition::Items, &stored_key, &encode_aggregate(&stored_key, target, &state));
+                if let Some(value) = &stored {
+                    self.checkpoint.aggregates.remove_aggregate(&stored_key, value);
+                }
+                let value = encode_aggregate(&stored_key, target, &state);
+                self.checkpoint.aggregates.add_aggregate(&stored_key, &value);
+                batch.put(Partition::Items, &stored_key, &value);
             }
+            put_checkpoint(&mut batch, &self.checkpoint);
             self.storage.commit(batch)?;
         }
         Ok(())

@@ -167,7 +167,9 @@ impl Config {
 
     /// Whether every page's checksum is read at open; on by default. Off saves reading the whole
     /// file; every row that tidal reads at open is then still checked by itself, and leave records
-    /// against the history of transitions.
+    /// against the history of transitions, but a page that is an older copy of itself is noticed only by
+    /// [`expect_at_least`](Self::expect_at_least), and damage in the tree of pages can make the engine
+    /// fail in the middle of the work, in the worst case by ending the process.
     pub fn check_integrity(mut self, check: bool) -> Self {
         self.storage = self.storage.check_integrity(check);
         self
@@ -187,10 +189,11 @@ impl Config {
         self
     }
 
-    /// How many entries of the log an open may have to read again, at most;
-    /// [`DEFAULT_RECOVERY_ENTRIES`] by default, at least 1. Checkpoints run in the background, four or
-    /// more for as many entries. Where they cannot keep up, signals, joins, quits, attributes and
-    /// `apply` wait for them after having been recorded; leaves and rejoins never do.
+    /// How many entries of the log an open may have to read again, at least 1;
+    /// [`DEFAULT_RECOVERY_ENTRIES`] by default. Checkpoints run in the background, four or more for as
+    /// many entries. Where they cannot keep up, signals, joins, quits, attributes and `apply` wait for
+    /// them after having been recorded, so what a crash leaves beyond the bound is one entry for each
+    /// call under way or 4,096 of an `apply`, and leaves and rejoins, which never wait.
     pub fn recovery_entries(mut self, entries: u64) -> Self {
         self.recovery_entries = entries.max(1);
         self

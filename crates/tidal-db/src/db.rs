@@ -4,7 +4,7 @@
 //! a profile shard, the log state, interned scopes; then, with only the status shard held, an
 //! aggregate's shard. Turns may be held across a commit, locks never are.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,18 +21,18 @@ use crate::checkpointer::Checkpointer;
 use crate::crosscheck;
 use crate::gate::Gate;
 use crate::log_facts::LogFacts;
-use crate::log_replay::{replay_log, restore_aggregates};
+use crate::log_replay::rebuild_aggregates;
 use crate::log_rows::log_head;
 use crate::log_state::LogEnd;
 use crate::log_writer::LogWriter;
 use crate::profiles::Profiles;
-use crate::record_check::{CheckedRecords, StoredHistory, check_leave_records, shut_out, stored_histories};
+use crate::record_check::{CheckedRecords, check_leave_records, read_histories, shut_out, stored_histories};
 use crate::report::{DamagedRecord, OpenReport};
 use crate::scopes::Interner;
 use crate::signals::WithheldCounters;
 use crate::state_rebuild::{
-    read_checkpoint, rebuild_attributes, rebuild_community_leave_status, rebuild_community_memberships,
-    rebuild_scopes, rebuild_sources,
+    rebuild_attributes, rebuild_community_leave_status, rebuild_community_memberships, rebuild_scopes,
+    rebuild_sources,
 };
 use crate::stored_schema::open_schema;
 use crate::sync::{Turns, lock};
@@ -143,15 +143,7 @@ impl TidalDb {
         {
             return Err(Error::BehindExpected { expected, found: head.last_sequence });
         }
-        let checkpoint = read_checkpoint(&storage)?;
-        let ahead = restore_aggregates(&storage, &schema, &interner, &aggregates, &checkpoint)?;
-        let replayed = replay_log(&storage, &schema, &interner, &aggregates, &checkpoint, &ahead)?;
-        if replayed.last_sequence != head.last_sequence {
-            return Err(Error::damaged(format!(
-                "the log ends at sequence {}, but the checkpoint stands at {}",
-                head.last_sequence, checkpoint.floor
-            )));
-        }
+        let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &aggregates, &head)?;
 
         let mut found = Fingerprint::default();
         let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;
@@ -162,12 +154,14 @@ impl TidalDb {
         };
         let mut attributes = rebuild_attributes(&storage, &mut found)?;
         let sources = rebuild_sources(&storage, &mut found)?;
-        let histories = stored_histories(&storage, &mut found)?;
+        let histories = read_histories(&storage, &community_leave_status, &mut found)?;
         if !config.canary.is(Break::RestoreSkipped) {
-            let mut checked = check_leave_records(&community_leave_status, &undecodable, &histories, None);
-            if !checked.damaged.is_empty() || found != head.fingerprint {
-                checked = find_damage(&storage, &community_leave_status, &undecodable, &histories)?;
-            }
+            let fits = found == head.fingerprint;
+            let checked = if fits && histories.agree && undecodable.is_empty() {
+                CheckedRecords { damaged: Vec::new(), away: histories.away }
+            } else {
+                find_damage(&storage, &community_leave_status, &undecodable, fits)?
+            };
             shut_out_damaged(checked, &community_leave_status, &gate, &mut report);
         }
         let is_left = |record: &CommunityMembership| record.status == MembershipStatus::Left;
@@ -328,14 +322,14 @@ fn find_damage(
     storage: &Storage,
     map: &DashMap<u64, CommunityMembership>,
     undecodable: &BTreeMap<u64, String>,
-    histories: &HashMap<u64, StoredHistory>,
+    fits: bool,
 ) -> Result<CheckedRecords> {
     let facts = LogFacts::read(storage)?;
     if let Some(first) = crosscheck::differences(storage, &facts)?.into_iter().next() {
         return Err(Error::damaged(first));
     }
-    let checked = check_leave_records(map, undecodable, histories, Some(&facts.transitions));
-    if checked.damaged.is_empty() {
+    let checked = check_leave_records(map, undecodable, &stored_histories(storage)?, &facts.transitions);
+    if checked.damaged.is_empty() && !fits {
         return Err(Error::damaged("the rows beside the log do not fit its fingerprint"));
     }
     Ok(checked)

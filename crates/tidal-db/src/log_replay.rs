@@ -3,15 +3,16 @@
 use std::collections::HashMap;
 
 use tidal_entities::{
-    Checkpoint, Contribution, LogEntry, Schema, ScopeId, SignalEntry, WithheldCounts, decode_aggregate,
-    parse_aggregate_key,
+    Checkpoint, Contribution, Fingerprint, LogEntry, Schema, ScopeId, SignalEntry, WithheldCounts,
+    decode_aggregate, parse_aggregate_key,
 };
 use tidal_keys::Tag;
 use tidal_storage::Storage;
 
 use crate::aggregates::{AggregateKey, Aggregates};
-use crate::log_rows::visit_entries;
+use crate::log_rows::{LogHead, visit_entries};
 use crate::scopes::Interner;
+use crate::state_rebuild::read_checkpoint;
 use crate::{Error, Result};
 
 /// What the entries after the checkpoint came to.
@@ -22,9 +23,35 @@ pub(crate) struct Replayed {
     pub(crate) withheld: WithheldCounts,
 }
 
+/// Brings the aggregates up to the end of the log: those that were stored, and what came after.
+pub(crate) fn rebuild_aggregates(
+    storage: &Storage,
+    schema: &Schema,
+    interner: &Interner,
+    aggregates: &Aggregates,
+    head: &LogHead,
+) -> Result<(Checkpoint, Replayed)> {
+    let checkpoint = read_checkpoint(storage)?;
+    if checkpoint.target > head.last_sequence {
+        return Err(Error::damaged(format!(
+            "the log ends at sequence {}, but a checkpoint was on its way to {}",
+            head.last_sequence, checkpoint.target
+        )));
+    }
+    let ahead = restore_aggregates(storage, schema, interner, aggregates, &checkpoint)?;
+    let replayed = replay_log(storage, schema, interner, aggregates, &checkpoint, &ahead)?;
+    if replayed.last_sequence != head.last_sequence {
+        return Err(Error::damaged(format!(
+            "the log ends at sequence {}, but after the checkpoint at {} only {} is reached",
+            head.last_sequence, checkpoint.floor, replayed.last_sequence
+        )));
+    }
+    Ok((checkpoint, replayed))
+}
+
 /// Reads the stored aggregates into memory. Returns the marks of those that are ahead of the floor,
 /// since a checkpoint was under way when the process ended.
-pub(crate) fn restore_aggregates(
+fn restore_aggregates(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
@@ -32,12 +59,14 @@ pub(crate) fn restore_aggregates(
     checkpoint: &Checkpoint,
 ) -> Result<HashMap<AggregateKey, u64>> {
     let mut ahead = HashMap::new();
+    let mut found = Fingerprint::default();
     let scope_count = interner.scopes_len();
     for row in storage.items_engine().scan_tag(Tag::SignalState)? {
         let (key, value) = row?;
         let undecodable = |cause| Error::undecodable("a stored aggregate does not decode", cause);
         let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
         let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
+        found.add_aggregate(&key, &value);
         let what = || {
             format!(
                 "the stored aggregate of item {item}, scope {} and signal type {}",
@@ -61,11 +90,16 @@ pub(crate) fn restore_aggregates(
         }
         aggregates.restore(key, state);
     }
+    if found != checkpoint.aggregates {
+        return Err(Error::damaged(
+            "the stored aggregates are not those of the checkpoint; one is lost or old",
+        ));
+    }
     Ok(ahead)
 }
 
 /// Adds the signals after the checkpoint to the scopes that took them.
-pub(crate) fn replay_log(
+fn replay_log(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,

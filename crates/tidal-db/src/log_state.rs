@@ -166,11 +166,12 @@ impl LogState {
             let reached = source.reached;
             let SourcePosition { first_position, position, digest } = reached;
             let entry = LogEntry::SourcePosition { source: name.clone(), first_position, position, digest };
-            if let Some(logged) = source.logged.replace(reached) {
-                self.fingerprint.remove_source(&name, &logged);
+            let before = source.logged.replace(reached);
+            self.append(&entry)?;
+            if let Some(before) = before {
+                self.fingerprint.remove_source(&name, &before);
             }
             self.fingerprint.add_source(&name, &reached);
-            self.append(&entry)?;
             let key = source_key(&name);
             let value = encode_source_position(&key, &reached);
             self.pending.state_rows.put(Partition::System, &key, &value);

@@ -30,26 +30,79 @@ pub(crate) struct StoredHistory {
     undecodable: Option<String>,
 }
 
-/// Finds the users whose record and history disagree with each other or, where it was read, with
-/// the log. Returns them, and the closed away periods of all users.
+/// The histories as an open reads them: one after the other, none of them kept.
+#[derive(Debug)]
+pub(crate) struct ReadHistories {
+    /// Whether every history decodes and is what the user's record says, and no record is without one.
+    pub(crate) agree: bool,
+    /// The closed away periods of all users who have any.
+    pub(crate) away: Vec<(u64, AwayPeriods)>,
+    histories_len: usize,
+}
+
+impl ReadHistories {
+    fn take_in(&mut self, user_id: u64, record: Option<CommunityMembership>, history: &[Transition]) {
+        self.histories_len += 1;
+        self.agree &= record_disagreement(record, history).is_none();
+        let periods = AwayPeriods::from_history(history);
+        if !periods.is_empty() {
+            self.away.push((user_id, periods));
+        }
+    }
+}
+
+/// Reads the history of every user, and compares it with the user's record.
+pub(crate) fn read_histories(
+    storage: &Storage,
+    map: &DashMap<u64, CommunityMembership>,
+    found: &mut Fingerprint,
+) -> Result<ReadHistories> {
+    let mut read = ReadHistories { agree: true, away: Vec::new(), histories_len: 0 };
+    let record_of = |user_id: u64| map.get(&user_id).map(|record| *record);
+    let mut current: Option<u64> = None;
+    let mut history: Vec<Transition> = Vec::new();
+    for row in storage.users_engine().scan_tag(Tag::CommunityTransition)? {
+        let (key, value) = row?;
+        let (user_id, _) = parse_transition_key(&key)
+            .map_err(|cause| Error::undecodable("the key of a transition does not decode", cause))?;
+        if let Some(before) = current.replace(user_id)
+            && before != user_id
+        {
+            read.take_in(before, record_of(before), &history);
+            history.clear();
+        }
+        match decode_transition(&key, &value) {
+            Ok((_, transition)) => {
+                found.add_transition(user_id, &transition);
+                history.push(transition);
+            }
+            Err(_) => read.agree = false,
+        }
+    }
+    if let Some(last) = current {
+        read.take_in(last, record_of(last), &history);
+    }
+    read.agree &= read.histories_len == map.len();
+    Ok(read)
+}
+
+/// Finds the users whose record, history and log disagree. Returns them, and the closed away periods
+/// of all users.
 pub(crate) fn check_leave_records(
     map: &DashMap<u64, CommunityMembership>,
     undecodable: &BTreeMap<u64, String>,
     histories: &HashMap<u64, StoredHistory>,
-    logged: Option<&HashMap<u64, Vec<Transition>>>,
+    logged: &HashMap<u64, Vec<Transition>>,
 ) -> CheckedRecords {
     let mut users: BTreeSet<u64> = map.iter().map(|record| *record.key()).collect();
     users.extend(histories.keys());
-    users.extend(logged.into_iter().flat_map(HashMap::keys));
+    users.extend(logged.keys());
 
     let nothing = StoredHistory::default();
     let mut checked = CheckedRecords::default();
     for user_id in users {
         let history = histories.get(&user_id).unwrap_or(&nothing);
-        let logged = match logged {
-            Some(logged) => logged.get(&user_id).map_or(&[][..], Vec::as_slice),
-            None => &history.transitions,
-        };
+        let logged = logged.get(&user_id).map_or(&[][..], Vec::as_slice);
         let record = map.get(&user_id).map(|record| *record);
         let cause = undecodable.get(&user_id).cloned().or_else(|| disagreement(record, history, logged));
         // Of damaged users too: their past counts again once they are settled and back.
@@ -77,10 +130,7 @@ pub(crate) fn left_without_time(user_id: u64) -> CommunityMembership {
 }
 
 /// Reads the history of transitions of every user who has one.
-pub(crate) fn stored_histories(
-    storage: &Storage,
-    found: &mut Fingerprint,
-) -> Result<HashMap<u64, StoredHistory>> {
+pub(crate) fn stored_histories(storage: &Storage) -> Result<HashMap<u64, StoredHistory>> {
     let mut histories: HashMap<u64, StoredHistory> = HashMap::new();
     for row in storage.users_engine().scan_tag(Tag::CommunityTransition)? {
         let (key, value) = row?;
@@ -89,10 +139,7 @@ pub(crate) fn stored_histories(
             .map_err(|cause| Error::undecodable("the key of a transition does not decode", cause))?;
         let history = histories.entry(user_id).or_default();
         match decode_transition(&key, &value) {
-            Ok((_, transition)) => {
-                found.add_transition(user_id, &transition);
-                history.transitions.push(transition);
-            }
+            Ok((_, transition)) => history.transitions.push(transition),
             Err(cause) => history.undecodable = Some(format!("a transition does not decode: {cause}")),
         }
     }
@@ -115,13 +162,18 @@ fn disagreement(
             logged.len()
         ));
     }
-    let agrees = match (record, logged) {
+    record_disagreement(record, logged)
+}
+
+/// In what a record and a history disagree.
+fn record_disagreement(record: Option<CommunityMembership>, history: &[Transition]) -> Option<String> {
+    let agrees = match (record, history) {
         (None, []) => return None,
         (None, _) => return Some("the record is missing, but the history holds transitions".to_owned()),
         (Some(record), []) => record.status == MembershipStatus::Active && record.left_at_ns.is_none(),
         (Some(record), [.., last]) => {
             let (status, left_at_ns) = if last.kind == TransitionKind::Rejoin {
-                (MembershipStatus::Active, leave_before_last(logged))
+                (MembershipStatus::Active, leave_before_last(history))
             } else {
                 (MembershipStatus::Left, Some(last.at_ns))
             };

@@ -83,7 +83,7 @@ fn record_examples(story: &Story) -> Vec<Example> {
     row("schema", &key, &[6], &schema, &[schema.len() - 4, 4]);
 
     let key = checkpoint_key();
-    row("checkpoint", &key, &[10], &system(&key), &[8, 8, 8, 8, 8, 4]);
+    row("checkpoint", &key, &[10], &system(&key), &[8, 8, 8, 8, 8, 8, 4]);
 
     let key = aggregate_key(ITEM, ScopeId(2), SignalTypeId(0));
     row("aggregate", &key, &[4, 2], &story.value(Partition::Items, &key), &[8, 8, 16, 8, 24, 4]);

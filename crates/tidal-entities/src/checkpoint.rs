@@ -1,7 +1,7 @@
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key};
 
 use crate::{
-    CodecError, WithheldCounts,
+    CodecError, Fingerprint, WithheldCounts,
     reader::Reader,
     sealed::{seal, unseal},
 };
@@ -18,6 +18,8 @@ pub struct Checkpoint {
     pub target: u64,
     /// The signals withheld up to the floor.
     pub withheld: WithheldCounts,
+    /// The fingerprint of all stored aggregates, so that one that is lost or old is noticed.
+    pub aggregates: Fingerprint,
 }
 
 /// The key of the checkpoint, in the system partition.
@@ -29,8 +31,9 @@ pub fn checkpoint_key() -> EncodedKey {
 /// Lays out the row of the checkpoint under its key.
 #[must_use]
 pub fn encode_checkpoint(key: &[u8], checkpoint: &Checkpoint) -> Vec<u8> {
-    let Checkpoint { floor, target, withheld } = checkpoint;
-    let numbers = [*floor, *target, withheld.left, withheld.away_period, withheld.unknown];
+    let Checkpoint { floor, target, withheld, aggregates } = checkpoint;
+    let WithheldCounts { left, away_period, unknown } = *withheld;
+    let numbers = [*floor, *target, left, away_period, unknown, aggregates.get()];
     let payload: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     seal(key, &payload)
 }
@@ -45,6 +48,7 @@ pub fn decode_checkpoint(key: &[u8], value: &[u8]) -> Result<Checkpoint, CodecEr
     let mut reader = Reader::new("checkpoint", unseal(key, value)?);
     let (floor, target) = (reader.u64()?, reader.u64()?);
     let withheld = WithheldCounts { left: reader.u64()?, away_period: reader.u64()?, unknown: reader.u64()? };
+    let aggregates = Fingerprint::from_stored(reader.u64()?);
     reader.end()?;
     if target < floor {
         return Err(CodecError::Value {
@@ -53,5 +57,5 @@ pub fn decode_checkpoint(key: &[u8], value: &[u8]) -> Result<Checkpoint, CodecEr
             expected: "is not below its floor",
         });
     }
-    Ok(Checkpoint { floor, target, withheld })
+    Ok(Checkpoint { floor, target, withheld, aggregates })
 }

@@ -98,13 +98,22 @@ fn scope_rows() {
 fn checkpoint_row() {
     let key = checkpoint_key();
     let withheld = WithheldCounts { left: 491, away_period: 116, unknown: 1 };
-    let row = encode_checkpoint(&key, &Checkpoint { floor: SEQUENCE, target: SEQUENCE + 1, withheld });
+    let row = encode_checkpoint(
+        &key,
+        &Checkpoint {
+            floor: SEQUENCE,
+            target: SEQUENCE + 1,
+            withheld,
+            aggregates: Fingerprint::from_stored(0x5152_5354_5556_5758),
+        },
+    );
     let fields = [
         ("floor: sequence", 8),
         ("target: sequence", 8),
         ("withheld as left", 8),
         ("withheld in an away period", 8),
         ("withheld as unknown", 8),
+        ("fingerprint of the aggregates", 8),
     ];
     insta::assert_snapshot!("v1_checkpoint", labelled_row(&[("\"checkpoint\"", 10)], &fields, &key, &row));
 }
@@ -124,6 +133,7 @@ fn fingerprints() {
         ("an attribute", of(&|rows| rows.add_attribute(USER, "region", "Scotland"))),
         ("a transition", of(&|rows| rows.add_transition(USER, &left))),
         ("a source", of(&|rows| rows.add_source("events.csv", &source))),
+        ("an aggregate", of(&|rows| rows.add_aggregate(b"key", b"value"))),
         (
             "all, but the membership again removed",
             of(&|rows| {
