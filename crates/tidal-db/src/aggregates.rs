@@ -33,6 +33,13 @@ impl Aggregates {
         self.by_key.insert(key, state);
     }
 
+    /// Shows every aggregate, in no order.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(AggregateKey, &AggregateState)) {
+        for entry in &self.by_key {
+            visit(*entry.key(), entry.value());
+        }
+    }
+
     fn get(&self, key: AggregateKey, at_ns: u64, half_life: HalfLife) -> Option<Aggregate> {
         self.by_key.get(&key).map(|state| state.snapshot(at_ns, half_life))
     }

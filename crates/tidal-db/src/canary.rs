@@ -20,6 +20,8 @@ pub enum Break {
     AwayPeriodsIgnored,
     /// Let a repeated leave move the time of the first (breaks G6).
     LastLeaveCounts,
+    /// Forward to communities without adding it up (breaks G7).
+    ViewDrifts,
     /// Do not count what is withheld (breaks G8).
     WithheldUncounted,
     /// Commit the effects of a source without its position (breaks G9).

@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tidal_entities::{
     AggregateState, Checkpoint, Contribution, LogEntry, Schema, aggregate_key, checkpoint_key,
@@ -21,6 +21,7 @@ use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
 use crate::scopes::Interner;
+use crate::sync::lock;
 use crate::{Error, Result};
 
 /// Aggregates a commit: a few milliseconds of the one writer there is.
@@ -41,6 +42,8 @@ pub(crate) struct Checkpointer {
     pub(crate) interner: Arc<Interner>,
     pub(crate) log: Arc<LogWriter>,
     pub(crate) checkpoint: Checkpoint,
+    /// Held while a checkpoint is made: whoever has it sees the stored aggregates between two.
+    pub(crate) turn: Arc<Mutex<()>>,
     /// A checkpoint begins when the log is so many entries ahead.
     pub(crate) interval: u64,
 }
@@ -49,6 +52,8 @@ impl Checkpointer {
     /// Makes checkpoints until the database is closed or a commit fails. Runs on its own thread.
     pub(crate) fn run(mut self) {
         while let Some(durable_sequence) = self.log.wait_for_log(self.checkpoint.floor, self.interval) {
+            let turn = Arc::clone(&self.turn);
+            let _held = lock(&turn);
             match self.advance(durable_sequence) {
                 Ok(()) => self.log.checkpointed(self.checkpoint.floor),
                 Err(error) => {

@@ -74,6 +74,8 @@ pub(crate) struct Inner {
 
     pub(crate) transition_turns: Turns<u64>,
     pub(crate) source_turns: Turns<String>,
+    /// Held while a checkpoint is made.
+    pub(crate) checkpoint_turn: Arc<Mutex<()>>,
     pub(crate) log: Arc<LogWriter>,
     pub(crate) storage: Storage,
     /// Keeps a second database from being opened over a clone of `storage`.
@@ -209,6 +211,7 @@ impl TidalDb {
                 withheld,
                 transition_turns: Turns::new(),
                 source_turns: Turns::new(),
+                checkpoint_turn: Arc::default(),
                 log,
                 storage,
                 _claim: claim,
@@ -233,6 +236,7 @@ impl TidalDb {
                 interner: Arc::clone(&inner.interner),
                 log: Arc::clone(&inner.log),
                 checkpoint,
+                turn: Arc::clone(&inner.checkpoint_turn),
                 interval: (recovery_entries / 4).max(1),
             };
             inner.start("tidal-checkpoint", move || checkpointer.run())?;

@@ -67,6 +67,7 @@ mod signals;
 mod state_rebuild;
 mod stored_schema;
 mod sync;
+mod verify;
 
 pub use aggregates::AggregateRow;
 pub use apply::ApplyReport;
@@ -87,6 +88,7 @@ pub use tidal_entities::{
     WithheldCounts, format_nanos,
 };
 pub use tidal_storage::{Storage, StorageError};
+pub use verify::{Difference, DifferenceKind, VerifyReport};
 
 /// The example of the README is a test.
 #[cfg(doctest)]

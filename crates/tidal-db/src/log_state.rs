@@ -119,6 +119,8 @@ pub(crate) struct LogState {
     pub(crate) canary: Canary,
     pub(crate) failure: Option<Arc<Error>>,
     pub(crate) closed: bool,
+    /// Whether whoever wants to stage has to wait.
+    pub(crate) paused: bool,
 }
 
 impl LogState {
@@ -141,6 +143,7 @@ impl LogState {
             canary: end.canary,
             failure: None,
             closed: false,
+            paused: false,
         }
     }
 

@@ -7,6 +7,7 @@
 //! order in which entries were staged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,11 @@ pub(crate) struct LogWriter {
     work: Condvar,
     /// Told when the stored aggregates have followed the log.
     checkpointed: Condvar,
+    /// Told when a pause is over.
+    resumed: Condvar,
+    /// Signals that are staged and not yet in all their aggregates. Raised under the lock of the state,
+    /// lowered with Release when the signal is published; read with Acquire in a pause.
+    publishing: AtomicUsize,
 }
 
 impl LogWriter {
@@ -46,6 +52,8 @@ impl LogWriter {
             committed: Condvar::new(),
             work: Condvar::new(),
             checkpointed: Condvar::new(),
+            resumed: Condvar::new(),
+            publishing: AtomicUsize::new(0),
         }
     }
 
@@ -67,6 +75,9 @@ impl LogWriter {
         change: impl FnOnce(&mut Staging<'_>) -> Result<R>,
     ) -> Result<(R, Ticket)> {
         let mut state = lock(&self.state);
+        while state.paused && !state.closed {
+            state = self.resumed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
         state.writable()?;
         let result = change(&mut Staging { state: &mut state })?;
         if let Some(origin) = origin {
@@ -77,6 +88,35 @@ impl LogWriter {
             self.work.notify_one();
         }
         Ok((result, Ticket(state.pending_number)))
+    }
+
+    /// Stages a signal, which counts as being published until the first of the two is dropped.
+    pub(crate) fn stage_signal(
+        &self,
+        origin: Option<&Origin<'_>>,
+        change: impl FnOnce(&mut Staging<'_>) -> Result<()>,
+    ) -> Result<(Publishing<'_>, Ticket)> {
+        self.stage(origin, |staging| {
+            change(staging)?;
+            self.publishing.fetch_add(1, Ordering::Relaxed);
+            Ok(Publishing { publishing: &self.publishing })
+        })
+    }
+
+    /// Lets nothing new be staged, and waits until every signal is in its aggregates. Whoever stages
+    /// waits for the end of the pause, with the locks that he holds: nothing may be locked in a pause
+    /// that is held for staging.
+    pub(crate) fn pause(&self) -> Pause<'_> {
+        let mut state = lock(&self.state);
+        while state.paused {
+            state = self.resumed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.paused = true;
+        drop(state);
+        while self.publishing.load(Ordering::Acquire) != 0 {
+            std::thread::yield_now();
+        }
+        Pause { log: self }
     }
 
     /// Waits until the commit `ticket` is on disk; commits itself if nobody else is at it.
@@ -241,6 +281,7 @@ impl LogWriter {
         self.work.notify_all();
         self.committed.notify_all();
         self.checkpointed.notify_all();
+        self.resumed.notify_all();
         flushed
     }
 
@@ -276,5 +317,30 @@ impl LogWriter {
             in_flight: state.in_flight.as_ref().map(|commit| Arc::clone(&commit.rows)),
             pending,
         }
+    }
+}
+
+/// A signal that is staged and not yet in all its aggregates.
+#[derive(Debug)]
+pub(crate) struct Publishing<'a> {
+    publishing: &'a AtomicUsize,
+}
+
+impl Drop for Publishing<'_> {
+    fn drop(&mut self) {
+        self.publishing.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// While it lives, nothing is staged.
+#[derive(Debug)]
+pub(crate) struct Pause<'a> {
+    log: &'a LogWriter,
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        lock(&self.log.state).paused = false;
+        self.log.resumed.notify_all();
     }
 }

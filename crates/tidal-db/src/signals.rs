@@ -202,7 +202,7 @@ impl TidalDb {
             withheld,
         };
         let skip = withheld.is_some() && inner.canary.is(Break::HistorySkipped);
-        let ((), ticket) = inner.log.stage(origin, |staging| {
+        let (publishing, ticket) = inner.log.stage_signal(origin, |staging| {
             if !skip {
                 staging.append_signal(&entry)?;
             }
@@ -218,6 +218,7 @@ impl TidalDb {
         {
             inner.withheld.add(reason);
         }
+        drop(publishing);
         Ok((SignalReceipt { cohorts, communities, withheld }, ticket))
     }
 
@@ -254,6 +255,9 @@ impl TidalDb {
         signal: &ResolvedSignal,
     ) -> u32 {
         if permit.withheld().is_some() {
+            return 0;
+        }
+        if self.inner.canary.is(Break::ViewDrifts) {
             return 0;
         }
         self.add_to_each(&scope_set.communities, signal)

@@ -82,6 +82,11 @@ fn g6_a_last_leave_that_counts_is_caught() {
 }
 
 #[test]
+fn g7_a_view_that_drifts_is_caught() {
+    caught(promises::views_follow_the_events, |config| config.broken(Break::ViewDrifts), "verify names");
+}
+
+#[test]
 fn g8_withheld_signals_that_are_not_counted_are_caught() {
     caught(
         promises::what_is_withheld_is_said,

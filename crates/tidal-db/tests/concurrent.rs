@@ -154,6 +154,9 @@ fn disturb(arena: &Arena, seed: u64, done: &AtomicBool) {
             assert!(transitions.windows(2).all(|pair| pair[0].kind != pair[1].kind), "{transitions:?}");
         }
         assert!(db.left_users().len() <= USERS.len() + THREADS as usize);
+        // Whatever is under way, nothing may differ.
+        let verified = db.verify().unwrap();
+        assert!(verified.differences.is_empty(), "{:?}", verified.differences);
         thread::yield_now();
     }
 }
@@ -177,6 +180,8 @@ fn mixed(durability: Durability, seed: u64) {
     });
     let report = arena.db.apply(SHARED_SOURCE, 1, shared.clone()).unwrap();
     assert_eq!(report.position, Some(SHARED_EVENTS));
+    let verified = arena.db.verify().unwrap();
+    assert!(verified.differences.is_empty(), "{:?}", verified.differences);
     let oracle = arena.settle().unwrap_or_else(|said| panic!("seed {seed}: {said}"));
     for (thread, own_status) in (0..).zip(own_statuses) {
         let left = own_status.unwrap() == MembershipStatus::Left;

@@ -50,6 +50,11 @@ fn g6_the_first_leave_counts() {
 }
 
 #[test]
+fn g7_views_follow_the_events() {
+    promises::views_follow_the_events(|config| config).unwrap();
+}
+
+#[test]
 fn g8_what_is_withheld_is_said() {
     promises::what_is_withheld_is_said(|config| config).unwrap();
 }

@@ -27,6 +27,8 @@ fn config(durability: Durability, clock: &Arc<ManualClock>) -> Config {
     TidalDb::builder()
         .clock(Arc::<ManualClock>::clone(clock))
         .allowed_skew(Duration::MAX)
+        // Checkpoints come again and again.
+        .recovery_entries(64)
         .durability(durability)
 }
 

@@ -41,7 +41,9 @@ pub fn run(script: &Script) -> Same {
 fn config(mode: Mode, clock: &Arc<ManualClock>) -> Config {
     let config = TidalDb::builder()
         .clock(Arc::<ManualClock>::clone(clock))
-        .allowed_skew(Duration::from_nanos(ALLOWED_SKEW_NS));
+        .allowed_skew(Duration::from_nanos(ALLOWED_SKEW_NS))
+        // Small enough for scripts to reach a checkpoint or two.
+        .recovery_entries(12);
     config.durability(match mode {
         Mode::Immediate => Durability::Immediate,
         Mode::BatchedForEver => Durability::Batched { max_events: 1_000_000, max_delay: Duration::MAX },

@@ -1,4 +1,4 @@
-//! G3 to G6 and G8, each in its simplest form.
+//! G3 to G8, each in its simplest form.
 
 use std::sync::Arc;
 
@@ -128,6 +128,35 @@ pub fn the_first_leave_counts(adapt: impl Fn(Config) -> Config) -> Seen {
     ensure!(back.status == MembershipStatus::Active && back.left_at_ns == Some(100), "back as {back:?}");
     ok(db.rejoin_community_layer(7))?;
     ensure!(ok(db.membership_history(7))?.len() == 2, "a repeated rejoin is in the history");
+    Ok(())
+}
+
+/// G7: what is stored and what is in memory is what the log gives, before and after reopening.
+pub fn views_follow_the_events(adapt: impl Fn(Config) -> Config) -> Seen {
+    let (clock, first) = config();
+    let medium = Arc::new(MemoryMedium::default());
+    let db = create_on(&medium, adapt(first.recovery_entries(8)))?;
+    settle_in(&db)?;
+    for turn in 0..40 {
+        clock.advance(1_000);
+        ok(db.signal_at(7, ITEM + turn % 3, "view", if turn % 4 == 0 { -0.5 } else { 2.25 }, 1_000 + turn))?;
+        match turn {
+            10 => drop(ok(db.leave_community_layer(7))?),
+            20 => drop(ok(db.rejoin_community_layer(7))?),
+            25 => ok(db.quit_community(7, 2))?,
+            30 => drop(ok(db.leave_community_layer(8))?),
+            _ => {}
+        }
+    }
+    let report = ok(db.verify())?;
+    ensure!(report.differences.is_empty(), "verify names {:?}", report.differences);
+    ensure!(report.entries == db.durable_sequence(), "verify read {} entries", report.entries);
+    ok(db.close())?;
+    let (_, second) = config();
+    let db = open_image(medium.snapshot(), adapt(second))?;
+    let report = ok(db.verify())?;
+    ensure!(report.differences.is_empty(), "after reopening, verify names {:?}", report.differences);
+    ensure!(report.aggregates > 0, "verify compared no aggregate");
     Ok(())
 }
 

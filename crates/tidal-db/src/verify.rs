@@ -1,0 +1,289 @@
+//! Everything that is stored or kept in memory, against what the whole log says.
+//!
+//! The log is read once without stopping anybody. Then nothing new is staged, and signals, leaves,
+//! joins and changes wait, while the entries that came since are added and all is compared: a
+//! comparison of things that move says nothing.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+use dashmap::DashMap;
+use tidal_entities::community::CommunityMembership;
+use tidal_entities::{
+    AggregateState, LogEntry, WithheldCounts, decode_aggregate, format_nanos, parse_aggregate_key,
+};
+use tidal_keys::Tag;
+
+use crate::aggregates::AggregateKey;
+use crate::crosscheck;
+use crate::log_facts::LogFacts;
+use crate::log_replay::for_each_aggregate;
+use crate::log_rows::visit_entries;
+use crate::record_check::{check_leave_records, stored_histories};
+use crate::state_rebuild::rebuild_community_leave_status;
+use crate::sync::lock;
+use crate::{Error, Result, TidalDb};
+
+/// What a difference concerns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DifferenceKind {
+    /// A stored aggregate is not what the log gives up to its mark.
+    StoredAggregate,
+    /// An aggregate in memory is not what the log gives.
+    Aggregate,
+    /// A membership, an attribute or the position of a source.
+    Row,
+    /// A leave record, or the history of transitions beside it.
+    LeaveRecord,
+    /// The status in memory.
+    Status,
+    /// The counts of withheld signals.
+    Withheld,
+}
+
+/// One thing that is not what the log says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Difference {
+    /// What it concerns.
+    pub kind: DifferenceKind,
+    /// What is where, and what the log says.
+    pub what: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+/// What a verification found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Everything that is not what the log says; empty if all is well.
+    pub differences: Vec<Difference>,
+    /// How many entries of the log were read.
+    pub entries: u64,
+    /// How many aggregates were compared, those in memory.
+    pub aggregates: u64,
+}
+
+impl VerifyReport {
+    fn add(&mut self, kind: DifferenceKind, what: String) {
+        self.differences.push(Difference { kind, what });
+    }
+}
+
+/// What the log gives.
+#[derive(Debug, Default)]
+struct Recomputed {
+    facts: LogFacts,
+    aggregates: HashMap<AggregateKey, AggregateState>,
+    withheld: WithheldCounts,
+    entries: u64,
+}
+
+/// A stored aggregate, and what the log gives up to its mark.
+#[derive(Debug)]
+struct Stored {
+    mark: u64,
+    state: AggregateState,
+    recomputed: AggregateState,
+}
+
+impl TidalDb {
+    /// Recomputes aggregates, scores, memberships, attributes, statuses and positions from the log, and
+    /// names each difference from what is stored and from what is in memory. Reads everything; while
+    /// it compares, signals and transitions wait.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidal_db::{Schema, TidalDb};
+    /// # let schema = Schema::builder().signal("view", Duration::from_secs(3600)).build()?;
+    /// # let db = TidalDb::builder().schema(schema).ephemeral().open()?;
+    /// db.signal(7, 1752, "view", 1.0)?;
+    /// assert!(db.verify()?.differences.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the log itself does not decode or has gaps; [`Error::Storage`],
+    /// [`Error::Latched`], [`Error::Closed`].
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let inner = &self.inner;
+        inner.log.flush()?;
+        let mut stored = self.stored_aggregates()?;
+        let mut recomputed = Recomputed::default();
+        let reached = visit_entries(
+            &inner.storage,
+            0,
+            |sequence, entry| self.take_in(&mut recomputed, &mut stored, sequence, entry),
+            |_| false,
+        )?;
+
+        let pause = inner.log.pause();
+        inner.log.flush()?;
+        let reached = visit_entries(
+            &inner.storage,
+            reached,
+            |sequence, entry| self.take_in(&mut recomputed, &mut stored, sequence, entry),
+            |_| false,
+        )?;
+        let mut report = VerifyReport { entries: recomputed.entries, ..VerifyReport::default() };
+        self.compare_aggregates(&recomputed, &mut report);
+        let in_memory = self.withheld_counts();
+        if in_memory != recomputed.withheld {
+            let what = format!("withheld are {in_memory:?}, but the log says {:?}", recomputed.withheld);
+            report.add(DifferenceKind::Withheld, what);
+        }
+        for what in crosscheck::differences(&inner.storage, &recomputed.facts)? {
+            report.add(DifferenceKind::Row, what);
+        }
+        let records = DashMap::new();
+        let undecodable = rebuild_community_leave_status(&inner.storage, &records)?;
+        let histories = stored_histories(&inner.storage)?;
+        drop(pause);
+
+        let checked = check_leave_records(&records, &undecodable, &histories, &recomputed.facts.transitions);
+        for user in checked.damaged {
+            report.add(DifferenceKind::LeaveRecord, format!("user {}: {}", user.user_id, user.cause));
+        }
+        self.compare_statuses(&records, reached, &mut report)?;
+        self.compare_stored(&stored, &mut report);
+        Ok(report)
+    }
+
+    /// Reads the stored aggregates as they are between two checkpoints.
+    fn stored_aggregates(&self) -> Result<HashMap<AggregateKey, Stored>> {
+        let _between_checkpoints = lock(&self.inner.checkpoint_turn);
+        let mut stored = HashMap::new();
+        for row in self.inner.storage.items_engine().scan_tag(Tag::SignalState)? {
+            let (key, value) = row?;
+            let undecodable = |cause| Error::undecodable("a stored aggregate does not decode", cause);
+            let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
+            let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
+            let key = AggregateKey { item, scope, signal_type };
+            stored.insert(key, Stored { mark, state, recomputed: AggregateState::default() });
+        }
+        Ok(stored)
+    }
+
+    fn take_in(
+        &self,
+        recomputed: &mut Recomputed,
+        stored: &mut HashMap<AggregateKey, Stored>,
+        sequence: u64,
+        entry: LogEntry,
+    ) -> Result<()> {
+        recomputed.entries += 1;
+        let LogEntry::Signal(signal) = entry else { return recomputed.facts.note(sequence, entry) };
+        if let Some(reason) = signal.withheld {
+            recomputed.withheld.add(reason);
+        }
+        for_each_aggregate(
+            &self.inner.schema,
+            &self.inner.interner,
+            sequence,
+            &signal,
+            |key, contribution| {
+                recomputed.aggregates.entry(key).or_default().add_contribution(contribution);
+                if let Some(stored) = stored.get_mut(&key).filter(|stored| sequence <= stored.mark) {
+                    stored.recomputed.add_contribution(contribution);
+                }
+            },
+        )
+    }
+
+    /// Compares every aggregate in memory, counts, sums and what scores are made of alike.
+    fn compare_aggregates(&self, recomputed: &Recomputed, report: &mut VerifyReport) {
+        let mut missing = recomputed.aggregates.keys().copied().collect::<HashSet<_>>();
+        self.inner.aggregates.for_each(|key, state| {
+            report.aggregates += 1;
+            missing.remove(&key);
+            let expected = recomputed.aggregates.get(&key);
+            if expected != Some(state) {
+                let what = self.aggregate_difference(key, "in memory", state, expected);
+                report.add(DifferenceKind::Aggregate, what);
+            }
+        });
+        let mut missing: Vec<_> = missing.into_iter().collect();
+        missing.sort_unstable();
+        for key in missing {
+            let nothing = AggregateState::default();
+            let what = self.aggregate_difference(key, "in memory", &nothing, recomputed.aggregates.get(&key));
+            report.add(DifferenceKind::Aggregate, what);
+        }
+    }
+
+    fn compare_stored(&self, stored: &HashMap<AggregateKey, Stored>, report: &mut VerifyReport) {
+        let mut differing: Vec<_> =
+            stored.iter().filter(|(_, stored)| stored.state != stored.recomputed).collect();
+        differing.sort_unstable_by_key(|(key, _)| **key);
+        for (key, Stored { mark, state, recomputed }) in differing {
+            let place = format!("stored up to sequence {mark}");
+            let what = self.aggregate_difference(*key, &place, state, Some(recomputed));
+            report.add(DifferenceKind::StoredAggregate, what);
+        }
+    }
+
+    fn aggregate_difference(
+        &self,
+        key: AggregateKey,
+        place: &str,
+        found: &AggregateState,
+        expected: Option<&AggregateState>,
+    ) -> String {
+        let nothing = AggregateState::default();
+        let expected = expected.unwrap_or(&nothing);
+        let scopes = self.inner.interner.scopes();
+        let scope = usize::try_from(key.scope.0).ok().and_then(|index| scopes.get(index));
+        let scope = scope.map_or_else(|| format!("scope {}", key.scope.0), ToString::to_string);
+        let declared = self.inner.schema.signal_type_by_id(key.signal_type);
+        let signal_type = declared.map_or("?", |declared| declared.name.as_str());
+        let state = |state: &AggregateState| {
+            format!("count {}, sum {}", state.count(), format_nanos(state.weight_nanos()))
+        };
+        let score_note = if found.score() == expected.score() { "" } else { ", another score" };
+        format!(
+            "{scope}, item {}, {signal_type}, {place}: {}{score_note}, but the log says {}",
+            key.item,
+            state(found),
+            state(expected)
+        )
+    }
+
+    /// Compares the status in memory with the records as they were at sequence `reached`.
+    fn compare_statuses(
+        &self,
+        records: &DashMap<u64, CommunityMembership>,
+        reached: u64,
+        report: &mut VerifyReport,
+    ) -> Result<()> {
+        let mut users: BTreeSet<u64> = records.iter().map(|record| *record.key()).collect();
+        users.extend(self.inner.community_leave_status.iter().map(|record| *record.key()));
+        for user_id in users {
+            let active = || CommunityMembership::default_active(user_id);
+            let recorded = records.get(&user_id).map_or_else(active, |record| *record);
+            // Of a damaged user memory and record differ, as they must.
+            if self.community_layer_status(user_id) == recorded || self.inner.gate.damaged(user_id).is_some()
+            {
+                continue;
+            }
+            // A transition under way, or a later one, is no difference.
+            let Some(_turn) = self.inner.transition_turns.try_take(&user_id) else { continue };
+            let later = self.membership_history(user_id)?.last().is_some_and(|last| last.sequence > reached);
+            let in_memory = self.community_layer_status(user_id);
+            if !later && in_memory != recorded {
+                let what = format!(
+                    "user {user_id} is {} in memory, left at {:?}, but {} on disk, left at {:?}",
+                    in_memory.status, in_memory.left_at_ns, recorded.status, recorded.left_at_ns
+                );
+                report.add(DifferenceKind::Status, what);
+            }
+        }
+        Ok(())
+    }
+}
