@@ -6,7 +6,10 @@ use crate::snapshots::{self, References};
 use crate::step::{Failure, Steps, cargo, execute};
 use crate::{isolation, tidy};
 
-/// Builds the tests that prove, by switching a safeguard off, that the others would notice.
+/// The tests that prove, by switching a safeguard off, that the others would notice. All else is checked without
+/// this feature, as it is shipped.
+///
+/// It is asked of the whole workspace, so that the libraries below are built one way and not twice.
 const CANARIES: [&str; 2] = ["--features", "tidal-db/canaries"];
 
 /// Runs every step and prints a summary.
@@ -33,24 +36,26 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     steps.run("pending snapshots", || {
         snapshots::refuse("snapshots wait for a review", "accept or delete each", &snapshots::pending()?)
     })?;
-    steps.run("clippy", || {
-        let mut clippy = cargo();
-        clippy.args(["clippy", "--locked", "--workspace", "--all-targets"]).args(CANARIES);
-        execute(clippy.args(["--", "--deny", "warnings"]))
-    })?;
+    steps.run("clippy", || execute(&mut clippy(&[])))?;
+    steps.run("clippy with canaries", || execute(&mut clippy(&CANARIES)))?;
     steps.run("docs", || {
         let mut docs = cargo();
         docs.args(["doc", "--locked", "--workspace", "--no-deps"]);
         execute(docs.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
-    steps.run("doctests", || {
-        execute(cargo().args(["test", "--locked", "--workspace", "--doc"]).args(CANARIES))
+    steps.run("doctests", || execute(cargo().args(["test", "--locked", "--workspace", "--doc"])))?;
+    let has_nextest = has_nextest();
+    let references = References::start()?;
+    steps.run("canaries", || {
+        let mut canaries = tests(has_nextest);
+        canaries.args(CANARIES).args(["--test", "canaries"]);
+        references.note_in(&mut canaries);
+        execute(&mut canaries)
     })?;
     // The tests come last, so that the closing lines of their runner are the last of any runner.
-    let references = References::start()?;
     steps.run("tests", || {
-        let mut tests = test_runner();
-        tests.args(["--locked", "--workspace", "--tests", "--no-fail-fast"]).args(CANARIES);
+        let mut tests = tests(has_nextest);
+        tests.arg("--tests");
         references.note_in(&mut tests);
         execute(&mut tests)
     })?;
@@ -61,20 +66,31 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     })
 }
 
+fn clippy(features: &[&str]) -> Command {
+    let mut clippy = cargo();
+    clippy.args(["clippy", "--locked", "--workspace", "--all-targets"]).args(features);
+    clippy.args(["--", "--deny", "warnings"]);
+    clippy
+}
+
 /// nextest where it is installed, for its speed and isolation; plain cargo test elsewhere.
-fn test_runner() -> Command {
+fn tests(has_nextest: bool) -> Command {
     let mut tests = cargo();
-    let has_nextest = cargo()
-        .args(["nextest", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
     if has_nextest {
         tests.args(["nextest", "run"]);
     } else {
         println!("cargo-nextest is not installed: using cargo test");
         tests.arg("test");
     }
+    tests.args(["--locked", "--workspace", "--no-fail-fast"]);
     tests
+}
+
+fn has_nextest() -> bool {
+    cargo()
+        .args(["nextest", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
 }

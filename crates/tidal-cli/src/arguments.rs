@@ -7,15 +7,15 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::commands::{aggregates, history, layer, profile, replay, signal};
+use crate::commands::{aggregates, history, layer, profile, replay, signal, verify};
 use crate::failure::{Failure, fold};
-use crate::output::Output;
+use crate::output::{Effect, Output};
 
 /// Signals of users who can leave: replay, inspect and operate a tidal database.
 #[derive(Debug, Parser)]
 #[command(name = "tidal", version, arg_required_else_help = true)]
 #[command(after_help = "Results go to stdout, all else to stderr. \
-                        Exit code 0: done; 1: failed; 2: wrong usage.")]
+                        Exit code 0: done; 1: failed, or could not say what it did; 2: wrong usage.")]
 struct Arguments {
     /// Print one JSON object a line
     #[arg(long, global = true)]
@@ -38,9 +38,25 @@ enum Command {
     Left(layer::ListLeft),
     Aggregates(aggregates::Aggregates),
     History(history::History),
+    Verify(verify::Verify),
 }
 
 impl Command {
+    fn effect(&self) -> Effect {
+        match self {
+            Self::Replay(_)
+            | Self::Signal(_)
+            | Self::Join(_)
+            | Self::Quit(_)
+            | Self::User(_)
+            | Self::Leave(_)
+            | Self::Rejoin(_)
+            // Its exit code is the answer, which must not change with who reads the rest of it.
+            | Self::Verify(_) => Effect::Changes,
+            Self::Status(_) | Self::Left(_) | Self::Aggregates(_) | Self::History(_) => Effect::Reads,
+        }
+    }
+
     fn run(&self, output: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Replay(command) => command.run(output),
@@ -54,14 +70,17 @@ impl Command {
             Self::Left(command) => command.run(output),
             Self::Aggregates(command) => command.run(output),
             Self::History(command) => command.run(output),
+            Self::Verify(command) => command.run(output),
         }
     }
 }
 
 /// Runs the `tidal` command with the arguments of a process, its own name first.
 ///
-/// Results go to stdout, all else to stderr. The exit code is 0 if it was done, 1 if it failed, 2 if the
-/// arguments were wrong.
+/// Results go to stdout, all else to stderr. The exit code is 0 if it was done, 1 if it failed or could not say what
+/// it did, 2 if the arguments were wrong.
+///
+/// It is the whole program and no stable API: arguments, output and this function may change in any release.
 pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> ExitCode {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
@@ -73,8 +92,10 @@ pub fn run<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) ->
         .with_writer(io::stderr)
         .with_max_level(tracing::Level::WARN)
         .without_time()
+        // It would say so with a panic if stderr is closed.
+        .log_internal_errors(false)
         .try_init();
-    let mut output = Output::new(arguments.json);
+    let mut output = Output::new(arguments.json, arguments.command.effect());
     let outcome = arguments.command.run(&mut output);
     // What was found before a failure is handed on too. A failure of the command outweighs one of stdout.
     let finished = output.finish();

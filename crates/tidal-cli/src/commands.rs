@@ -6,3 +6,4 @@ pub(crate) mod layer;
 pub(crate) mod profile;
 pub(crate) mod replay;
 pub(crate) mod signal;
+pub(crate) mod verify;

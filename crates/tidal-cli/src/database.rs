@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tidal_db::{Config, TidalDb};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, tell};
 
 /// Where the database is.
 #[derive(Args, Clone, Debug)]
@@ -33,11 +33,11 @@ pub(crate) fn with_opened(
     let db = builder.open()?;
     for damaged in &db.open_report().damaged {
         let user_id = damaged.user_id;
-        eprintln!(
-            "tidal: the leave record of user {user_id} is damaged ({}), so the user counts as left; \
+        tell(&format!(
+            "the leave record of user {user_id} is damaged ({}), so the user counts as left; \
              settle it with 'tidal leave {user_id}'",
             damaged.cause
-        );
+        ));
     }
     work(&db)?;
     Ok(db.close()?)

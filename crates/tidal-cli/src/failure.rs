@@ -1,8 +1,10 @@
 //! How a command ends that did not do what it was asked.
 
 use std::error::Error;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
+
+use crate::time::{format_duration_ns, format_time_ns};
 
 /// Why a command stopped.
 #[derive(Debug)]
@@ -29,15 +31,41 @@ impl Failure {
         }
     }
 
+    /// The same failure, with what else there is to know behind it.
+    pub(crate) fn and(self, what: &str) -> Self {
+        match self {
+            Self::Failed(message) => Self::Failed(format!("{message}; {what}")),
+            other => other,
+        }
+    }
+
+    /// A command that only reads could not write what it found.
+    pub(crate) fn unwritten(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::OutputClosed
+        } else {
+            Self::Failed(format!("cannot write the result: {error}"))
+        }
+    }
+
+    /// A command did all it was asked, and could not say so. That nobody reads is no excuse here: whoever relies on
+    /// the result must not take silence for it.
+    pub(crate) fn untold(error: &io::Error) -> Self {
+        Self::Failed(format!(
+            "all of it was done, but the result could not be written ({error}); look before you do it again, with \
+             'tidal status' or 'tidal history'"
+        ))
+    }
+
     /// Tells it on stderr and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {
-                eprintln!("tidal: {message}");
+                tell(message);
                 ExitCode::from(2)
             }
             Self::Failed(message) => {
-                eprintln!("tidal: {message}");
+                tell(message);
                 ExitCode::FAILURE
             }
             Self::OutputClosed => ExitCode::SUCCESS,
@@ -45,14 +73,10 @@ impl Failure {
     }
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            Self::OutputClosed
-        } else {
-            Self::Failed(format!("cannot write the result: {error}"))
-        }
-    }
+/// Says something on stderr. If that is closed there is no other place to say it, and it must not stop the work, as
+/// the panic of `eprintln!` would.
+pub(crate) fn tell(message: &str) {
+    let _unheard = writeln!(io::stderr(), "tidal: {message}");
 }
 
 impl From<tidal_db::Error> for Failure {
@@ -74,6 +98,13 @@ pub(crate) fn explain(error: &tidal_db::Error) -> String {
         tidal_db::Error::SourceReplaced { source_name, position } => format!(
             "the content of source {source_name:?} up to row {position} is not what was applied before; nothing was \
              applied; give other content a name of its own with --source"
+        ),
+        // Times are not typed in nanoseconds here, so there is no unit to be wrong.
+        tidal_db::Error::TooFarAhead { at_ns, now_ns, allowed_skew_ns } => format!(
+            "time {} is more than {} ahead of the clock, which reads {}; correct the time, or the clock",
+            format_time_ns(*at_ns),
+            format_duration_ns(*allowed_skew_ns),
+            format_time_ns(*now_ns)
         ),
         tidal_db::Error::DamagedRecord { user_id, cause } => format!(
             "the leave record of user {user_id} is damaged ({cause}), so the user stays out; settle it with \
@@ -105,7 +136,11 @@ pub(crate) fn fold(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use std::time::Duration;
+
+    use tidal_db::{Action, Event, Schema, TidalDb};
+
+    use super::{Failure, one_line};
 
     #[derive(Debug, thiserror::Error)]
     #[error("{message}")]
@@ -120,5 +155,22 @@ mod tests {
         let middle = Layer { message: "cannot write: disk full", source: Some(Box::new(root)) };
         let top = Layer { message: "leave of user 7 failed", source: Some(Box::new(middle)) };
         assert_eq!(one_line(&top), "leave of user 7 failed: cannot write: disk full");
+    }
+
+    /// Errors of the library that show their cause among their own words, and name it as their source too.
+    #[test]
+    fn what_an_error_shows_of_its_cause_is_not_said_again() {
+        let schema = Schema::builder().signal("view", Duration::from_secs(60)).build().unwrap();
+        let db = TidalDb::builder().schema(schema).ephemeral().open().unwrap();
+        let name = "n".repeat(300);
+        let event = Event { at_ns: 0, action: Action::SetAttribute { user: 7, name, value: String::new() } };
+        let error = db.apply("queue", 1, [event]).unwrap_err();
+        assert!(matches!(error, tidal_db::Error::Apply { .. }));
+        let Failure::Failed(line) = Failure::from(error) else { panic!("it is no failure") };
+        assert_eq!(line.matches("has 300 bytes").count(), 1, "{line}");
+
+        let too_short = Schema::builder().signal("view", Duration::ZERO).build().unwrap_err();
+        let line = one_line(&too_short);
+        assert_eq!(line.matches("half-life 0ns").count(), 1, "{line}");
     }
 }

@@ -1,6 +1,9 @@
 //! Times as text: RFC 3339 in, nanoseconds since 1970 out, and back.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
+use jiff::fmt::friendly::{Designator, Spacing, SpanPrinter};
+use jiff::{SignedDuration, Timestamp};
 
 /// Why a text is not a time that a database takes.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +59,19 @@ pub(crate) fn format_time_ns(at_ns: u64) -> String {
         .map_or_else(|_| format!("{at_ns} ns"), |time| time.to_string())
 }
 
+/// A length of time in words, such as `5 minutes`.
+pub(crate) fn format_duration_ns(duration_ns: u64) -> String {
+    // Days and more are left out, since a day is not always 24 hours long.
+    const PRINTER: SpanPrinter =
+        SpanPrinter::new().designator(Designator::Verbose).spacing(Spacing::BetweenUnitsAndDesignators);
+    // A signed count of whole seconds holds every u64 of nanoseconds.
+    SignedDuration::try_from(Duration::from_nanos(duration_ns))
+        .map_or_else(|_| format!("{duration_ns} ns"), |duration| PRINTER.duration_to_string(&duration))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{TimeError, format_time_ns, parse_time_ns};
+    use super::{TimeError, format_duration_ns, format_time_ns, parse_time_ns};
 
     #[test]
     fn offsets_are_converted() {
@@ -72,6 +85,19 @@ mod tests {
         for at_ns in [0, 1, 999_999_999, 1_333_384_094_929_583_699, u64::MAX - 1, u64::MAX] {
             assert_eq!(parse_time_ns(&format_time_ns(at_ns)).unwrap(), at_ns);
         }
+    }
+
+    #[test]
+    fn lengths_of_time_are_words() {
+        for (duration_ns, words) in [
+            (0, "0 seconds"),
+            (1, "1 nanosecond"),
+            (300_000_000_000, "5 minutes"),
+            (90_061_500_000_000, "25 hours 1 minute 1 second 500 milliseconds"),
+        ] {
+            assert_eq!(format_duration_ns(duration_ns), words);
+        }
+        assert!(format_duration_ns(u64::MAX).starts_with("5124095 hours 34 minutes"));
     }
 
     #[test]

@@ -160,6 +160,8 @@ pub enum StorageError {
 fn advice(action: &str) -> &'static str {
     match action {
         "creating" | "opening" => "check the path, your rights and the disk, then try again",
+        // Only the directory of a new database is synced by itself.
+        "syncing" => "see to the disk, then open the database, which is there",
         _ => "see to the disk, then close and open it again",
     }
 }

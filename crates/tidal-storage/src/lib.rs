@@ -42,8 +42,8 @@
 //!   does not count. Built with `panic = "abort"`, such a panic ends the process instead. What was acknowledged is on
 //!   disk then too, and the next open finds what it finds after a kill.
 //! - **One process at a time.** A second open is [`StorageError::AlreadyOpen`].
-//! - **A failure sticks.** After an I/O error, a damaged page or an engine panic the handle refuses to write
-//!   ([`StorageError::Latched`]) until the database is closed and opened again.
+//! - **A failure sticks.** After an I/O error, a damaged page, an engine panic or any other failure of the engine to
+//!   write, the handle refuses to write ([`StorageError::Latched`]) until the database is closed and opened again.
 //!
 //! # What it is not
 //!

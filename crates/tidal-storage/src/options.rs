@@ -57,7 +57,8 @@ impl StorageOptions {
     ///
     /// [`StorageError::AlreadyExists`] if anything is there, a broken link included; [`StorageError::Key`] or
     /// [`StorageError::TooLong`] if `first` is not sound; [`StorageError::NoDirectory`] if the directory is missing;
-    /// [`StorageError::Io`] if it does not let a file be written. If only the last sync of the directory fails, the database is there all the same.
+    /// [`StorageError::Io`] if it does not let a file be written. If only the last sync of the directory fails, the
+    /// database is there all the same.
     #[allow(clippy::needless_pass_by_value, reason = "a batch is spent by its commit")]
     pub fn create_with(&self, path: impl AsRef<Path>, first: WriteBatch) -> Result<Storage, StorageError> {
         create::create_file(path.as_ref(), self, &first)?;

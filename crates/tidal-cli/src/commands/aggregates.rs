@@ -19,7 +19,8 @@ pub(crate) struct Aggregates {
     /// Only these: global, cohort, cohort:NAME, community or community:ID
     #[arg(long)]
     scope: Option<ScopeFilter>,
-    /// When the scores are to hold, as RFC 3339; the newest time in the database unless given
+    /// When the scores are to hold, as RFC 3339; the newest time in the database unless given. Nothing is left out:
+    /// what took place after it counts too, and for more than its weight
     #[arg(long, value_name = "TIME", value_parser = |text: &str| parse_time_ns(text))]
     at: Option<u64>,
     #[command(flatten)]

@@ -126,16 +126,23 @@ impl ListLeft {
 }
 
 impl Users {
-    /// Does one thing for each user and writes where he then stands; stops at the first that fails.
+    /// Does one thing for each user and writes where he then stands. It stops at the first that fails, and says how
+    /// many were not come to.
     fn each(
         &self,
         output: &mut Output,
         act: impl Fn(&tidal_db::TidalDb, u64) -> tidal_db::Result<CommunityMembership>,
     ) -> Result<(), Failure> {
         self.database.with(|db| {
-            for user in &self.ids {
-                let membership =
-                    act(db, *user).map_err(|error| Failure::from(error).about(&format!("user {user}")))?;
+            let mut ids = self.ids.iter();
+            while let Some(user) = ids.next() {
+                let membership = act(db, *user).map_err(|error| {
+                    let failure = Failure::from(error).about(&format!("user {user}"));
+                    match ids.len() {
+                        0 => failure,
+                        rest => failure.and(&format!("users after this one, not tried: {rest}")),
+                    }
+                })?;
                 output.write(&Standing::from(membership))?;
             }
             Ok(())

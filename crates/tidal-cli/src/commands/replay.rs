@@ -16,8 +16,21 @@ use crate::failure::{Failure, explain, one_line};
 use crate::half_life::{DeclaredSignal, parse_declared_signal};
 use crate::output::Output;
 
+const COLUMNS_HELP: &str = "\
+The event file is CSV. Its first line names all eight columns, in any order; a field that the
+action does not need stays empty:
+  at         when it took place, as RFC 3339 to the nanosecond
+  action     user, join, quit, signal, leave or rejoin
+  user       id
+  item       id, for signal
+  signal     signal type, for signal
+  weight     decimal number from -1e9 to 1e9 in steps of 1e-9, for signal
+  community  id, for join and quit
+  attribute  name=value, for user";
+
 /// Apply the events of a CSV file in order; started again, it goes on where it stopped
 #[derive(Args, Debug)]
+#[command(after_help = COLUMNS_HELP)]
 pub(crate) struct Replay {
     /// The event file; a name that ends in .gz is read through gzip
     file: PathBuf,
@@ -32,7 +45,8 @@ pub(crate) struct Replay {
     /// Make a cohort of the users of each value of this attribute
     #[arg(long = "cohorts-by", value_name = "ATTRIBUTE")]
     cohorts_by: Vec<String>,
-    /// The name under which the position reached is kept; the file's name unless given
+    /// The name under which the position reached is kept; the file's name without its folders unless given, so two
+    /// files of one name are one source
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 }
@@ -57,6 +71,7 @@ struct WithheldSummary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.rows.total();
         let by_action: Vec<String> = self
             .rows
             .by_action()
@@ -65,7 +80,10 @@ impl fmt::Display for Summary {
             .map(|(action, count)| format!("{count} {action}"))
             .collect();
         let WithheldSummary { left, away_period, unknown } = &self.withheld;
-        writeln!(formatter, "rows       {} ({})", self.rows.total(), by_action.join(", "))?;
+        match total {
+            0 => writeln!(formatter, "rows       0")?,
+            _ => writeln!(formatter, "rows       {total} ({})", by_action.join(", "))?,
+        }
         writeln!(formatter, "applied    {}", self.applied)?;
         writeln!(formatter, "skipped    {} (applied before)", self.skipped)?;
         writeln!(formatter, "forwarded  {} signals", self.forwarded)?;

@@ -81,7 +81,7 @@ impl Folder {
     }
 }
 
-/// A recorded year: the event file, and the totals that any right replay gives.
+/// Recorded events: the event file, and the totals that any right replay gives.
 pub(crate) struct Recorded {
     pub(crate) events: PathBuf,
     pub(crate) expected: Value,
@@ -130,6 +130,7 @@ impl Recorded {
             expected["user"] = standing["user"].clone();
             assert_eq!(standing, &expected);
         }
+        assert_eq!(folder.json(&["verify", "--db", db]), [serde_json::json!({ "differences": 0 })]);
         let left_at_end = &self.expected["left_at_end"];
         assert_eq!(&folder.json(&["left", "--count", "--db", db])[0]["left"], left_at_end);
         assert_eq!(folder.json(&["left", "--db", db]).len() as u64, left_at_end.as_u64().unwrap());
