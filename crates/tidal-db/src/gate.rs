@@ -5,8 +5,8 @@
 //! leave needs that shard's write lock to shut the gate, so it waits for the signals before it,
 //! and every signal after it finds the gate shut.
 //!
-//! Lock order: **status shard**, then `leaving`, `damaged`, `away`, then the profile shard, the
-//! log, the aggregates. Never back, and no call into the store or into a caller's code under it.
+//! The order of locks stands at the head of `db.rs`. No call into the store or into a caller's code
+//! is made under them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

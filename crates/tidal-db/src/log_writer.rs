@@ -1,7 +1,7 @@
 //! The one ordered log: entries get their sequence here, and shared commits carry them to disk.
 //!
-//! Lock order: gate shard, profile shard, **log state**, interned scopes. Nothing is called from
-//! under the log state but the interner; no lock is held across a commit.
+//! Nothing is called from under the log's lock but the interner, and it is not held across a commit;
+//! the order of locks stands at the head of `db.rs`.
 //!
 //! A commit takes along everything staged before it, so what survives a crash is a prefix of the
 //! order in which entries were staged.
