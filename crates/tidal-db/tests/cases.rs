@@ -14,7 +14,9 @@ mod common;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use common::faulty::{Counted, Fails, FaultyMedium};
@@ -231,6 +233,81 @@ fn refuses_unreadable(path: &Path) {
         assert_eq!(source.kind(), std::io::ErrorKind::PermissionDenied);
     }
     assert_eq!(names_in(path.parent().unwrap()), ["signals.tidal"]);
+}
+
+/// Both ways to be durable.
+const DURABILITIES: [Durability; 2] = [Durability::Immediate, UNHURRIED];
+
+#[test]
+fn case_5_what_is_buffered_when_a_leave_returns_reaches_nobody_later() {
+    for durability in DURABILITIES {
+        let medium = Arc::new(MemoryMedium::default());
+        let (db, _) = create_on(&medium, config(100).1.durability(durability));
+        db.join_community(7, COMMUNITY).unwrap();
+        for _ in 0..100 {
+            db.signal(7, A, "view", 1.0).unwrap();
+        }
+        db.leave_community_layer(7).unwrap();
+        let at_return = c(&db);
+        for _ in 0..100 {
+            db.signal(7, A, "view", 1.0).unwrap();
+        }
+        db.flush().unwrap();
+        assert_eq!((c(&db), p(&db, 7)), (at_return, 200));
+        db.close().unwrap();
+        let (db, _) = open_image(medium.snapshot(), config(300).1);
+        assert_eq!((c(&db), p(&db, 7)), (at_return, 200));
+    }
+}
+
+#[test]
+fn case_6_no_total_moves_after_a_leave_in_the_middle_of_signals() {
+    const THREADS: u64 = 8;
+    // Each signal is a commit of its own with Immediate; in memory, but a debug build takes its time.
+    for (durability, signals) in [(Durability::Immediate, 1_000), (UNHURRIED, 10_000)] {
+        let (db, _) = create_on(&Arc::new(MemoryMedium::default()), config(100).1.durability(durability));
+        db.join_community(7, COMMUNITY).unwrap();
+        let sent = AtomicU64::new(0);
+        let at_return = thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    for _ in 0..signals {
+                        db.signal(7, A, "view", 1.0).unwrap();
+                        sent.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            while sent.load(Ordering::Relaxed) < THREADS * signals / 3 {
+                thread::yield_now();
+            }
+            db.leave_community_layer(7).unwrap();
+            c(&db)
+        });
+        assert_eq!(c(&db), at_return);
+        assert!(at_return >= THREADS * signals / 3, "{at_return} were forwarded before the leave");
+        assert_eq!(global(&db), THREADS * signals);
+    }
+}
+
+#[test]
+fn case_7_a_join_that_races_a_leave_brings_nothing_to_the_community() {
+    for durability in DURABILITIES {
+        let (db, _) = create_on(&Arc::new(MemoryMedium::default()), config(100).1.durability(durability));
+        for user in 0..200 {
+            let start = Barrier::new(2);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    db.join_community(user, COMMUNITY).unwrap();
+                });
+                start.wait();
+                db.leave_community_layer(user).unwrap();
+            });
+            assert_eq!(db.signal(user, A, "view", 1.0).unwrap().communities, 0);
+            assert_eq!(db.communities_of(user), [COMMUNITY]);
+        }
+        assert_eq!(c(&db), 0);
+    }
 }
 
 #[test]
