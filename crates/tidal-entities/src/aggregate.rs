@@ -2,6 +2,7 @@ use tidal_keys::{EncodedKey, EntityId, Tag, encode_key, parse_key};
 
 use crate::{
     CodecError, Contribution, HalfLife, ScopeId, ScoreSums, SignalTypeId, Weight,
+    packed_nanos::PackedNanos,
     reader::Reader,
     score::{EpochSum, WideSum},
     sealed::{seal_in_place, unseal},
@@ -45,9 +46,12 @@ pub struct Aggregate {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AggregateState {
     count: u64,
-    weight_nanos: i128,
+    weight_nanos: PackedNanos,
     score: ScoreSums,
 }
+
+// There may be millions in memory. What a state holds beyond one epoch comes on top.
+const _: () = assert!(size_of::<AggregateState>() == 64);
 
 /// Why a signal cannot be taken away from an aggregate: it was never added. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,7 +92,8 @@ impl AggregateState {
         // Decoding refuses counts from which a u64 could be filled within centuries.
         self.count = self.count.saturating_add(1);
         // 2^64 weights of 1e18 stay below 2^124.
-        self.weight_nanos += i128::from(contribution.weight().nanos());
+        let weight_nanos = self.weight_nanos() + i128::from(contribution.weight().nanos());
+        self.weight_nanos = PackedNanos::new(weight_nanos);
         self.score.add_contribution(contribution);
     }
 
@@ -99,7 +104,7 @@ impl AggregateState {
     /// As [`subtract`](Self::subtract).
     pub fn subtract_contribution(&mut self, contribution: &Contribution) -> Result<(), SubtractError> {
         let count = self.count.checked_sub(1).ok_or(SubtractError::Empty)?;
-        let weight_nanos = self.weight_nanos - i128::from(contribution.weight().nanos());
+        let weight_nanos = self.weight_nanos() - i128::from(contribution.weight().nanos());
         if count == 0 && weight_nanos != 0 {
             return Err(SubtractError::OtherSignal);
         }
@@ -108,7 +113,7 @@ impl AggregateState {
             self.score.add_contribution(contribution);
             return Err(SubtractError::OtherSignal);
         }
-        (self.count, self.weight_nanos) = (count, weight_nanos);
+        (self.count, self.weight_nanos) = (count, PackedNanos::new(weight_nanos));
         Ok(())
     }
 
@@ -121,7 +126,7 @@ impl AggregateState {
     /// The sum of their weights in units of 1e-9.
     #[must_use]
     pub const fn weight_nanos(&self) -> i128 {
-        self.weight_nanos
+        self.weight_nanos.get()
     }
 
     /// The sums that their score is read from.
@@ -141,8 +146,8 @@ impl AggregateState {
     pub fn snapshot(&self, at_ns: u64, half_life: HalfLife) -> Aggregate {
         Aggregate {
             count: self.count,
-            weight_nanos: self.weight_nanos,
-            weight_sum: weight_sum_to_f64(self.weight_nanos),
+            weight_nanos: self.weight_nanos(),
+            weight_sum: weight_sum_to_f64(self.weight_nanos()),
             score: self.score.value_at(at_ns, half_life),
         }
     }
@@ -185,7 +190,7 @@ pub fn encode_aggregate(key: &[u8], mark: u64, state: &AggregateState) -> Vec<u8
     let mut row = Vec::new();
     row.extend_from_slice(&mark.to_le_bytes());
     row.extend_from_slice(&state.count.to_le_bytes());
-    row.extend_from_slice(&state.weight_nanos.to_le_bytes());
+    row.extend_from_slice(&state.weight_nanos().to_le_bytes());
     for EpochSum { epoch, sum } in state.score.epochs() {
         row.extend_from_slice(&epoch.to_le_bytes());
         row.extend_from_slice(&sum.to_le_bytes());
@@ -233,7 +238,14 @@ pub fn decode_aggregate(key: &[u8], value: &[u8]) -> Result<(u64, AggregateState
         }
         epochs.push(EpochSum { epoch, sum });
     }
-    Ok((mark, AggregateState { count, weight_nanos, score: ScoreSums::from_epochs(epochs) }))
+    Ok((
+        mark,
+        AggregateState {
+            count,
+            weight_nanos: PackedNanos::new(weight_nanos),
+            score: ScoreSums::from_epochs(epochs),
+        },
+    ))
 }
 
 /// From here a count still takes centuries to overflow.

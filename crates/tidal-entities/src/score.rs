@@ -1,9 +1,11 @@
 mod contribution;
 mod exp2;
+mod rank;
 mod sums;
 mod wide_sum;
 
 pub use contribution::Contribution;
+pub use rank::ScoreRank;
 pub use sums::ScoreSums;
 
 pub(crate) use sums::EpochSum;

@@ -281,6 +281,27 @@ proptest! {
     }
 
     #[test]
+    fn ranks_are_in_the_order_of_the_exact_scores(
+        a in signals(),
+        b in signals(),
+        half_life_ns in half_lives(),
+        at_ns in any::<u64>(),
+    ) {
+        let [rank_a, rank_b] = [&a, &b].map(|signals| sums_of(signals, half_life(half_life_ns)).rank());
+        let [score_a, score_b] = [rank_a, rank_b].map(|rank| rank.value_at(at_ns, half_life(half_life_ns)));
+        prop_assert!(score_a.total_cmp(&score_b) == rank_a.cmp(&rank_b) || score_a == score_b);
+
+        // Exact, as of the newest event: there neither can be beyond what a float holds.
+        let newest_ns = a.iter().chain(&b).map(|(_, time_ns)| *time_ns).max().unwrap();
+        let (exact_a, scale_a) = reference_score(&a, newest_ns, half_life_ns, 0);
+        let (exact_b, scale_b) = reference_score(&b, newest_ns, half_life_ns, 0);
+        let (lead, scale) = ((exact_a - exact_b).to_f64(), (scale_a + scale_b).to_f64());
+        if lead.abs() > 2.0 * TOLERANCE * scale {
+            prop_assert_eq!(rank_a.cmp(&rank_b), lead.total_cmp(&0.0), "{} of {}", lead, scale);
+        }
+    }
+
+    #[test]
     fn scores_are_always_finite(
         signals in prop::collection::vec((weights(), any::<u64>()), 0..20),
         half_life_ns in half_lives(),

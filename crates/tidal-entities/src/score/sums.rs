@@ -1,8 +1,4 @@
-use super::{
-    Contribution, EPOCH_HALF_LIVES, FRACTION_BITS, WideSum,
-    contribution::{EpochPlace, POWER_BITS},
-    exp2::exp2,
-};
+use super::{Contribution, EPOCH_HALF_LIVES, ScoreRank, WideSum};
 use crate::{HalfLife, Weight, power_of_two::power_of_two};
 
 /// An exponentially decayed sum from which everything can be taken away again.
@@ -38,19 +34,26 @@ use crate::{HalfLife, Weight, power_of_two::power_of_two};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScoreSums {
-    // Most sums have one epoch, which then needs no allocation.
-    newest: Option<EpochSum>,
-    // Ascending, all before `newest`, none zero.
-    older: Vec<EpochSum>,
+    // Most sums have one epoch, which then needs no allocation. A sum of zero stands for no epoch at all, which is 8
+    // bytes less than an option.
+    newest: EpochSum,
+    // None if there are none, so that equal sums are equal.
+    older: Option<Box<OlderEpochs>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Ascending, all before the newest, none zero. Behind one pointer, since most sums have none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct OlderEpochs {
+    sums: Vec<EpochSum>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct EpochSum {
     pub(crate) epoch: u64,
     pub(crate) sum: WideSum,
 }
 
-const _: () = assert!(size_of::<EpochSum>() == 32);
+const _: () = assert!(size_of::<EpochSum>() == 32 && size_of::<ScoreSums>() == 40);
 
 /// An epoch further behind the newest than this cannot change a score by 1e-9 of its scale: a sum is below 2^191, so
 /// it has shrunk below 2^(191 - 32 * 9) = 2^-97, while the newest epoch holds at least one contribution of 2^35.
@@ -81,105 +84,98 @@ impl ScoreSums {
     /// weight.
     #[must_use]
     pub fn value_at(&self, at_ns: u64, half_life: HalfLife) -> f64 {
-        let Some(newest) = self.newest else { return 0.0 };
+        self.rank().value_at(at_ns, half_life)
+    }
+
+    /// Where the score stands among all scores of the same half-life, at every time.
+    #[must_use]
+    pub fn rank(&self) -> ScoreRank {
+        let newest = self.newest;
         // From the oldest on, so that small sums are added up before they meet large ones.
-        let first_near = self.older.partition_point(|older| newest.epoch - older.epoch > MAX_NEAR_EPOCHS);
-        let near = self.older.get(first_near..).unwrap_or_default();
+        let older = self.older();
+        let first_near = older.partition_point(|older| newest.epoch - older.epoch > MAX_NEAR_EPOCHS);
+        let near = older.get(first_near..).unwrap_or_default();
         let (mut total, mut total_epoch) = (0.0, newest.epoch);
         for EpochSum { epoch, sum } in near.iter().chain([&newest]) {
             let gap_epochs = i64::try_from(epoch.saturating_sub(total_epoch)).unwrap_or(i64::MAX);
             total = total * power_of_two(-gap_epochs * i64::from(EPOCH_HALF_LIVES)) + sum.to_f64();
             total_epoch = *epoch;
         }
-
-        let place = EpochPlace::new(at_ns, half_life);
-        let decayed = total / exp2_f64(place.fraction) / NANOS_PER_UNIT;
-        let epochs_ahead = i128::from(newest.epoch) - i128::from(place.epoch);
-        let exponent = epochs_ahead * i128::from(EPOCH_HALF_LIVES)
-            - i128::from(place.half_lives)
-            - i128::from(FRACTION_BITS);
-        scale(decayed, exponent)
+        ScoreRank::new(total, newest.epoch)
     }
 
     /// Whether nothing contributes: nothing was added, everything was taken away, or all of it cancels out.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.newest.is_none()
+        self.newest.sum.is_zero()
     }
 
     /// How many epochs there are.
     #[must_use]
     pub fn epochs_len(&self) -> usize {
-        self.older.len() + usize::from(self.newest.is_some())
+        self.older().len() + usize::from(!self.is_empty())
     }
 
     /// The epochs in ascending order.
     pub(crate) fn epochs(&self) -> impl Iterator<Item = &EpochSum> {
-        self.older.iter().chain(&self.newest)
+        self.older().iter().chain((!self.is_empty()).then_some(&self.newest))
     }
 
     /// Takes epochs in ascending order without zeros among them.
     pub(crate) fn from_epochs(mut epochs: Vec<EpochSum>) -> Self {
-        let newest = epochs.pop();
-        Self { newest, older: epochs }
+        let newest = epochs.pop().unwrap_or_default();
+        let older = (!epochs.is_empty()).then(|| Box::new(OlderEpochs { sums: epochs }));
+        Self { newest, older }
+    }
+
+    fn older(&self) -> &[EpochSum] {
+        self.older.as_ref().map_or(&[], |older| &older.sums)
     }
 
     fn change(&mut self, epoch: u64, apply: impl FnOnce(WideSum) -> WideSum) {
-        match &mut self.newest {
-            Some(newest) if newest.epoch == epoch => {
-                newest.sum = apply(newest.sum);
-                if newest.sum.is_zero() {
-                    self.newest = self.older.pop();
+        if self.is_empty() || self.newest.epoch < epoch {
+            let sum = apply(WideSum::default());
+            if !sum.is_zero() {
+                let before = std::mem::replace(&mut self.newest, EpochSum { epoch, sum });
+                if !before.sum.is_zero() {
+                    self.older.get_or_insert_default().sums.push(before);
                 }
             }
-            Some(newest) if newest.epoch > epoch => self.change_older(epoch, apply),
-            _ => {
-                let sum = apply(WideSum::default());
-                if !sum.is_zero() {
-                    self.older.extend(self.newest.replace(EpochSum { epoch, sum }));
-                }
+        } else if self.newest.epoch == epoch {
+            self.newest.sum = apply(self.newest.sum);
+            if self.newest.sum.is_zero() {
+                self.newest = self.older.as_mut().and_then(|older| older.sums.pop()).unwrap_or_default();
+                self.drop_empty();
             }
+        } else {
+            self.older.get_or_insert_default().change(epoch, apply);
+            self.drop_empty();
         }
     }
 
-    fn change_older(&mut self, epoch: u64, apply: impl FnOnce(WideSum) -> WideSum) {
-        let index = self.older.partition_point(|older| older.epoch < epoch);
-        match self.older.get_mut(index) {
+    fn drop_empty(&mut self) {
+        if self.older().is_empty() {
+            self.older = None;
+        }
+    }
+}
+
+impl OlderEpochs {
+    fn change(&mut self, epoch: u64, apply: impl FnOnce(WideSum) -> WideSum) {
+        let index = self.sums.partition_point(|older| older.epoch < epoch);
+        match self.sums.get_mut(index) {
             Some(older) if older.epoch == epoch => {
                 older.sum = apply(older.sum);
                 if older.sum.is_zero() {
-                    self.older.remove(index);
+                    self.sums.remove(index);
                 }
             }
             _ => {
                 let sum = apply(WideSum::default());
                 if !sum.is_zero() {
-                    self.older.insert(index, EpochSum { epoch, sum });
+                    self.sums.insert(index, EpochSum { epoch, sum });
                 }
             }
         }
     }
-}
-
-const NANOS_PER_UNIT: f64 = 1e9;
-
-#[allow(clippy::cast_precision_loss, reason = "53 bits of 64 are enough for a score")]
-fn exp2_f64(fraction: u64) -> f64 {
-    exp2(fraction) as f64 * power_of_two(-i64::from(POWER_BITS))
-}
-
-/// A value times a power of two, which stops at the largest `f64`, and at 0 instead of below the smallest.
-fn scale(value: f64, exponent: i128) -> f64 {
-    // Every value here lies between 2^-32 and 2^192, so that exponents beyond these all end at the same bounds.
-    const EXPONENT_LIMIT: i128 = 2_000;
-    const MAX_STEP: i64 = 1_000;
-    let mut remaining = i64::try_from(exponent.clamp(-EXPONENT_LIMIT, EXPONENT_LIMIT)).unwrap_or(0);
-    let mut scaled = value;
-    while remaining != 0 {
-        let step = remaining.clamp(-MAX_STEP, MAX_STEP);
-        scaled *= power_of_two(step);
-        remaining -= step;
-    }
-    // Adding 0 turns a negative zero into a plain one.
-    scaled.clamp(f64::MIN, f64::MAX) + 0.0
 }
