@@ -1,10 +1,18 @@
 //! The aggregates in memory, and how they are read.
 //!
 //! A reader sees each aggregate as it is at one moment; two aggregates may be from two moments.
+//!
+//! Lock order: the shard of the aggregate, then its ranking. Never back.
 
-use dashmap::DashMap;
-use tidal_entities::{Aggregate, AggregateState, Contribution, HalfLife, Scope, ScopeId, SignalTypeId};
+use std::sync::Arc;
 
+use dashmap::{DashMap, Entry};
+use tidal_entities::{
+    Aggregate, AggregateState, Contribution, HalfLife, Scope, ScopeId, ScoreRank, SignalTypeId, SubtractError,
+};
+
+use crate::fast_map::{FastMap, fast_map};
+use crate::ranking::{Ranking, Slot};
 use crate::{Error, Result, TidalDb};
 
 /// Which aggregate.
@@ -16,32 +24,108 @@ pub(crate) struct AggregateKey {
     pub(crate) signal_type: SignalTypeId,
 }
 
+/// One aggregate, and where it stands in the ranking of its scope and signal type.
+#[derive(Debug)]
+struct Cell {
+    state: AggregateState,
+    /// Shared by all cells of the scope and signal type, so that no update has to look it up.
+    ranking: Arc<Ranking>,
+    slot: Slot,
+}
+
+const _: () = assert!(size_of::<Cell>() == 80);
+
+impl Cell {
+    fn ranked(item: u64, state: AggregateState, ranking: Arc<Ranking>) -> Self {
+        let slot = ranking.insert(item, state.score().rank());
+        Self { state, ranking, slot }
+    }
+
+    fn add(&mut self, item: u64, contribution: &Contribution) {
+        self.state.add_contribution(contribution);
+        self.ranking.set(self.slot, item, self.state.score().rank());
+    }
+}
+
 /// All aggregates of all scopes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Aggregates {
-    by_key: DashMap<AggregateKey, AggregateState>,
+    /// In boxes, since half of a map's places are empty.
+    by_key: FastMap<AggregateKey, Box<Cell>>,
+    rankings: DashMap<(ScopeId, SignalTypeId), Arc<Ranking>>,
+}
+
+impl Default for Aggregates {
+    fn default() -> Self {
+        Self { by_key: fast_map(), rankings: DashMap::new() }
+    }
 }
 
 impl Aggregates {
     /// Adds one signal to one aggregate. Additions commute.
     pub(crate) fn add(&self, key: AggregateKey, contribution: &Contribution) {
-        self.by_key.entry(key).or_default().add_contribution(contribution);
+        if let Some(mut cell) = self.by_key.get_mut(&key) {
+            cell.add(key.item, contribution);
+            return;
+        }
+        // Looked up before the shard is locked again: no map is asked under the lock of another.
+        let ranking = self.ranking(key);
+        match self.by_key.entry(key) {
+            Entry::Occupied(mut cell) => cell.get_mut().add(key.item, contribution),
+            Entry::Vacant(place) => {
+                let mut state = AggregateState::default();
+                state.add_contribution(contribution);
+                place.insert(Box::new(Cell::ranked(key.item, state, ranking)));
+            }
+        }
+    }
+
+    /// Takes one signal away from the aggregate that it was added to; one without signals is gone.
+    #[cfg_attr(not(test), expect(dead_code, reason = "purge and erasure stand on it"))]
+    pub(crate) fn subtract(
+        &self,
+        key: AggregateKey,
+        contribution: &Contribution,
+    ) -> Result<(), SubtractError> {
+        let Entry::Occupied(mut entry) = self.by_key.entry(key) else { return Err(SubtractError::Empty) };
+        let cell = entry.get_mut();
+        cell.state.subtract_contribution(contribution)?;
+        if cell.state.is_empty() {
+            cell.ranking.remove(cell.slot);
+            entry.remove();
+        } else {
+            cell.ranking.set(cell.slot, key.item, cell.state.score().rank());
+        }
+        Ok(())
     }
 
     /// Sets an aggregate found at open.
     pub(crate) fn restore(&self, key: AggregateKey, state: AggregateState) {
-        self.by_key.insert(key, state);
+        let ranking = self.ranking(key);
+        if let Entry::Vacant(place) = self.by_key.entry(key) {
+            place.insert(Box::new(Cell::ranked(key.item, state, ranking)));
+        }
+    }
+
+    fn ranking(&self, key: AggregateKey) -> Arc<Ranking> {
+        Arc::clone(&self.rankings.entry((key.scope, key.signal_type)).or_default())
     }
 
     /// Shows every aggregate, in no order.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(AggregateKey, &AggregateState)) {
         for entry in &self.by_key {
-            visit(*entry.key(), entry.value());
+            visit(*entry.key(), &entry.value().state);
         }
     }
 
     fn get(&self, key: AggregateKey, at_ns: u64, half_life: HalfLife) -> Option<Aggregate> {
-        self.by_key.get(&key).map(|state| state.snapshot(at_ns, half_life))
+        self.by_key.get(&key).map(|cell| cell.state.snapshot(at_ns, half_life))
+    }
+
+    /// The `k` items with the highest scores, best first, equal ones by id.
+    pub(crate) fn top(&self, scope: ScopeId, signal_type: SignalTypeId, k: usize) -> Vec<(u64, ScoreRank)> {
+        let ranking = self.rankings.get(&(scope, signal_type)).map(|found| Arc::clone(&found));
+        ranking.map(|ranking| ranking.top(k)).unwrap_or_default()
     }
 }
 
@@ -120,7 +204,7 @@ impl TidalDb {
             let signal_type = self.inner.schema.signal_type_by_id(key.signal_type);
             // Both were interned before the aggregate could exist.
             let (Some(scope), Some(declared)) = (scope, signal_type) else { continue };
-            rows.push((scope, key, &declared.name, entry.value().snapshot(at_ns, declared.half_life)));
+            rows.push((scope, key, &declared.name, entry.value().state.snapshot(at_ns, declared.half_life)));
         }
         rows.sort_by(|a, b| (a.0, a.1.item, a.1.signal_type).cmp(&(b.0, b.1.item, b.1.signal_type)));
         let rows: Vec<_> = rows
@@ -151,10 +235,13 @@ impl TidalDb {
     }
 
     /// The number of `scope`; `None` if it never took a signal and nobody is in it.
-    fn resolve_scope(&self, scope: &Scope) -> Result<Option<ScopeId>> {
+    pub(crate) fn resolve_scope(&self, scope: &Scope) -> Result<Option<ScopeId>> {
         if let Scope::Cohort(name) = scope {
             self.inner.schema.resolve_cohort(name)?;
         }
         Ok(self.inner.interner.id(scope))
     }
 }
+
+#[cfg(test)]
+mod tests;

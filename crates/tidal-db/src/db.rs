@@ -2,7 +2,7 @@
 //!
 //! Lock order, first to last: a user's turn, the status shard of the gate, the gate's other maps,
 //! a profile shard, the log state, interned scopes; then, with only the status shard held, an
-//! aggregate's shard. Turns may be held across a commit, locks never are.
+//! aggregate's shard, and under it its ranking. Turns may be held across a commit, locks never are.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use dashmap::{DashMap, Entry, OccupiedEntry, VacantEntry};
+use dashmap::{Entry, OccupiedEntry, VacantEntry};
 
+use crate::fast_map::{FastMap, fast_map};
 use crate::scopes::ScopeSet;
 use crate::shards::{WaitingWriters, read_shard, write_entry};
 
@@ -20,7 +21,7 @@ pub(crate) struct Profile {
 /// All profiles. Users who never joined anything nor had an attribute have none.
 #[derive(Debug)]
 pub(crate) struct Profiles {
-    by_user: DashMap<u64, Profile>,
+    by_user: FastMap<u64, Profile>,
     /// Joins, quits and changes that wait for the signals before them.
     waiting: WaitingWriters,
     /// What users without a profile match: cohorts may be defined by what somebody has not.
@@ -29,7 +30,7 @@ pub(crate) struct Profiles {
 
 impl Profiles {
     pub(crate) fn new() -> Self {
-        let by_user = DashMap::new();
+        let by_user = fast_map();
         Self { waiting: WaitingWriters::of(&by_user), by_user, unseen: OnceLock::new() }
     }
 

@@ -16,6 +16,8 @@
 mod arena;
 #[path = "model/compare.rs"]
 mod compare;
+#[path = "model/full_sort.rs"]
+mod full_sort;
 #[path = "concurrent/log.rs"]
 mod log;
 #[path = "model/oracle.rs"]

@@ -12,6 +12,8 @@
 
 #[path = "model/compare.rs"]
 mod compare;
+#[path = "model/full_sort.rs"]
+mod full_sort;
 #[path = "model/oracle.rs"]
 mod oracle;
 #[path = "model/run.rs"]

@@ -246,6 +246,11 @@ fn names_of_signals_and_what_they_add_up_to() {
     assert_eq!((*item, signal_type.as_str(), aggregate.count), (1752, "view", 2));
     assert_eq!(db.aggregates(Some(&Scope::Global)).unwrap().count(), 1);
 
+    let best: Result<Vec<(u64, f64)>> = db.top_items(&Scope::Community(4), "view", 10_usize);
+    assert_eq!(best.unwrap(), [(1752, score)]);
+    let best: Result<Vec<(u64, f64)>> = db.top_items_at(&Scope::Global, "view", 10, 2_000_u64);
+    assert_eq!(best.unwrap().len(), 1);
+
     let events: Vec<HistoryEvent> = db.history(7).unwrap().collect::<Result<_>>().unwrap();
     let last = &events[1];
     assert_eq!(

@@ -7,8 +7,9 @@ use tidal_db::{
     Aggregate, AggregateRow, CommunityMembership, HistoryEvent, MembershipStatus, Scope, TidalDb,
 };
 
+use crate::full_sort::FullSort;
 use crate::oracle::{Contributed, Counts, Oracle, Source};
-use crate::world::{ITEMS, SIGNAL_TYPES, SOURCES, STRANGER, USERS, scopes};
+use crate::world::{ITEMS, SIGNAL_TYPES, SOURCES, STRANGER, TIMES_NS, USERS, scopes};
 
 /// What differs, in words.
 pub type Same<T = ()> = Result<T, String>;
@@ -159,8 +160,26 @@ fn same_aggregates(db: &TidalDb, oracle: &Oracle, now_ns: u64) -> Same {
     for scope in scopes() {
         same_scope(db, &scope, &rows, &by_key)?;
     }
-    let undeclared = db.aggregate(&Scope::Cohort("nobody declared it".to_owned()), ITEMS[0], "view");
-    same(|| "whether an undeclared cohort is an error".to_owned(), &undeclared.is_err(), &true)
+    same_top_items(db, at_ns)?;
+    same_top_items(db, later_ns)?;
+    let nobodys = Scope::Cohort("nobody declared it".to_owned());
+    let undeclared =
+        [db.aggregate(&nobodys, ITEMS[0], "view").is_err(), db.top_items(&nobodys, "view", 1).is_err()];
+    same(|| "whether an undeclared cohort is an error".to_owned(), &undeclared, &[true; 2])
+}
+
+/// The best items are those of a full sort.
+fn same_top_items(db: &TidalDb, at_ns: u64) -> Same {
+    let moments_ns = [&TIMES_NS[..], &[u64::MAX]].concat();
+    let sorted = ok("aggregates_at", FullSort::new(db, at_ns, &moments_ns))?;
+    for scope in scopes() {
+        for (name, _) in SIGNAL_TYPES {
+            for k in [1, usize::MAX] {
+                sorted.same(db, &scope, name, k)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The other ways to read aggregates say the same.

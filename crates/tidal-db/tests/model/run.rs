@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidal_db::{Action, Config, Durability, Error, Event, ManualClock, Storage, TidalDb};
+use tidal_db::{Action, Config, Durability, Error, Event, ManualClock, Scope, Storage, TidalDb};
 use tidal_storage::{MemoryMedium, WriteBatch};
 
 use crate::compare::{Same, history, membership, ok, same, same_all, same_counts, same_sequences};
@@ -259,6 +259,7 @@ impl Run {
             ("join", clone.join_community(USERS[0], 77).err()),
             ("apply", clone.apply(SOURCES[0], 1_000, []).err()),
             ("aggregates", clone.aggregates(None).err()),
+            ("top_items", clone.top_items(&Scope::Global, "view", 1).err()),
             ("history", clone.history(USERS[0]).err()),
             ("flush", clone.flush().err()),
             ("close", clone.close().err()),

@@ -1,0 +1,96 @@
+//! What is added and taken away again leaves aggregates and rankings as if it had never been.
+
+use std::cmp::Reverse;
+
+use proptest::prelude::*;
+use tidal_entities::{Contribution, HalfLife, ScopeId, ScoreRank, SignalTypeId, SubtractError, Weight};
+
+use super::{AggregateKey, Aggregates};
+
+const SIGNAL_TYPES: [(SignalTypeId, HalfLife); 2] =
+    [(SignalTypeId(0), HalfLife::MIN), (SignalTypeId(1), HalfLife::MAX)];
+const SCOPES: [ScopeId; 2] = [ScopeId::GLOBAL, ScopeId(3)];
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// All items of one ranking, sorted anew.
+fn sorted(aggregates: &Aggregates, scope: ScopeId, signal_type: SignalTypeId) -> Vec<(u64, ScoreRank)> {
+    let in_ranking = |key: &AggregateKey| (key.scope, key.signal_type) == (scope, signal_type);
+    let mut items: Vec<_> = aggregates
+        .by_key
+        .iter()
+        .filter(|cell| in_ranking(cell.key()))
+        .map(|cell| (cell.key().item, cell.state.score().rank()))
+        .collect();
+    items.sort_by_key(|(item, rank)| (Reverse(*rank), *item));
+    items
+}
+
+fn check(aggregates: &Aggregates, k: usize) {
+    for scope in SCOPES {
+        for (signal_type, _) in SIGNAL_TYPES {
+            let mut expected = sorted(aggregates, scope, signal_type);
+            expected.truncate(k);
+            assert_eq!(aggregates.top(scope, signal_type, k), expected);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Signal {
+    key: AggregateKey,
+    contribution: Contribution,
+}
+
+fn signals() -> impl Strategy<Value = Signal> {
+    let times = prop_oneof![Just(0), Just(5 * SECOND_NS), 0..200 * SECOND_NS, any::<u64>()];
+    // A tenth of the weights is negative.
+    let nanos = prop_oneof![5 => Just(1_000_000_000), 4 => 1..3_000_000_000_i64, 1 => -2_000_000_000..0_i64];
+    (0..2_usize, 0..2_usize, 0..90_u64, nanos, times).prop_map(|(scope, kind, item, nanos, event_time_ns)| {
+        let (signal_type, half_life) = SIGNAL_TYPES[kind];
+        Signal {
+            key: AggregateKey { scope: SCOPES[scope], signal_type, item },
+            contribution: Contribution::new(Weight::from_nanos(nanos).unwrap(), event_time_ns, half_life),
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn rankings_follow_what_is_added_and_taken_away(
+        steps in prop::collection::vec((signals(), any::<prop::sample::Index>(), 0..3_u8), 1..250),
+        k in 0..100_usize,
+    ) {
+        let aggregates = Aggregates::default();
+        let mut added: Vec<Signal> = Vec::new();
+        for (signal, any_added, kind) in steps {
+            if kind == 0 && !added.is_empty() {
+                let taken = added.swap_remove(any_added.index(added.len()));
+                prop_assert_eq!(aggregates.subtract(taken.key, &taken.contribution), Ok(()));
+            } else {
+                aggregates.add(signal.key, &signal.contribution);
+                added.push(signal);
+            }
+            check(&aggregates, k);
+        }
+        check(&aggregates, usize::MAX);
+        for signal in added {
+            prop_assert_eq!(aggregates.subtract(signal.key, &signal.contribution), Ok(()));
+        }
+        check(&aggregates, usize::MAX);
+        prop_assert!(aggregates.by_key.is_empty());
+    }
+}
+
+#[test]
+fn what_was_never_added_is_not_taken_away() {
+    let aggregates = Aggregates::default();
+    let contribution = |nanos| Contribution::new(Weight::from_nanos(nanos).unwrap(), 0, HalfLife::MIN);
+    let key = AggregateKey { scope: ScopeId::GLOBAL, signal_type: SignalTypeId(0), item: 7 };
+    assert_eq!(aggregates.subtract(key, &contribution(1)), Err(SubtractError::Empty));
+    aggregates.add(key, &contribution(1));
+    assert_eq!(aggregates.subtract(key, &contribution(2)), Err(SubtractError::OtherSignal));
+    check(&aggregates, 10);
+    assert_eq!(aggregates.top(ScopeId::GLOBAL, SignalTypeId(0), 10).len(), 1);
+}
