@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::commands::{aggregates, history, layer, profile, replay, signal, verify};
+use crate::commands::{aggregates, history, layer, profile, replay, signal, top, verify};
 use crate::failure::{Failure, fold};
 use crate::output::{Effect, Output};
 
@@ -37,6 +37,7 @@ enum Command {
     Status(layer::Status),
     Left(layer::ListLeft),
     Aggregates(aggregates::Aggregates),
+    Top(top::Top),
     History(history::History),
     Verify(verify::Verify),
 }
@@ -53,7 +54,7 @@ impl Command {
             | Self::Rejoin(_)
             // Its exit code is the answer, which must not change with who reads the rest of it.
             | Self::Verify(_) => Effect::Changes,
-            Self::Status(_) | Self::Left(_) | Self::Aggregates(_) | Self::History(_) => Effect::Reads,
+            Self::Status(_) | Self::Left(_) | Self::Aggregates(_) | Self::Top(_) | Self::History(_) => Effect::Reads,
         }
     }
 
@@ -69,6 +70,7 @@ impl Command {
             Self::Status(command) => command.run(output),
             Self::Left(command) => command.run(output),
             Self::Aggregates(command) => command.run(output),
+            Self::Top(command) => command.run(output),
             Self::History(command) => command.run(output),
             Self::Verify(command) => command.run(output),
         }

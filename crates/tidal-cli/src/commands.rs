@@ -6,4 +6,5 @@ pub(crate) mod layer;
 pub(crate) mod profile;
 pub(crate) mod replay;
 pub(crate) mod signal;
+pub(crate) mod top;
 pub(crate) mod verify;

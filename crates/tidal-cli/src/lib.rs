@@ -15,6 +15,7 @@ mod failure;
 mod half_life;
 mod id;
 mod output;
+mod scope;
 mod time;
 
 pub use arguments::run;

@@ -100,6 +100,38 @@ fn aggregates_of_each_scope() {
 }
 
 #[test]
+fn top_of_each_scope() {
+    let folder = replayed();
+    let transcript = folder.transcript(&[
+        &["top", "--scope", "global", "--signal", "view", "--db", "x.tidal"],
+        &["top", "--scope", "global", "--signal", "view", "--db", "x.tidal", "--json"],
+        &["top", "--scope", "global", "--signal", "view", "-k", "1", "--db", "x.tidal", "--json"],
+        &["top", "--scope", "global", "--signal", "view", "-k", "0", "--db", "x.tidal", "--json"],
+        &["top", "--scope", "cohort:region=Scotland", "--signal", "view", "--db", "x.tidal", "--json"],
+        &["top", "--scope", "cohort:region=Wales", "--signal", "view", "--db", "x.tidal", "--json"],
+        &["top", "--scope", "community:4", "--signal", "view", "--db", "x.tidal", "--json"],
+        &["top", "--scope", "community:5", "--signal", "view", "--db", "x.tidal", "--json"],
+        &[
+            "top",
+            "--scope",
+            "community:4",
+            "--signal",
+            "view",
+            "--at",
+            "2012-03-28T00:00:04Z",
+            "--db",
+            "x.tidal",
+        ],
+        &["top", "--scope", "community", "--signal", "view", "--db", "x.tidal"],
+        &["top", "--scope", "community:x", "--signal", "view", "--db", "x.tidal"],
+        &["top", "--scope", "global", "--signal", "like", "--db", "x.tidal"],
+        &["top", "--scope", "cohort:plan=pro", "--signal", "view", "--db", "x.tidal"],
+        &["top", "--signal", "view", "--db", "x.tidal"],
+    ]);
+    insta::assert_snapshot!("top", transcript);
+}
+
+#[test]
 fn changing_commands() {
     let folder = replayed();
     let transcript = folder.transcript(&[
@@ -158,6 +190,7 @@ fn help_names_every_command() {
         "status",
         "left",
         "aggregates",
+        "top",
         "history",
     ];
     let mut transcript = folder.transcript(&[&["--help"]]);

@@ -9,8 +9,8 @@ use tidal_db::{AggregateRow, Scope, TidalDb, format_nanos};
 
 use crate::database::Database;
 use crate::failure::Failure;
-use crate::id::parse_id;
 use crate::output::Output;
+use crate::scope::parse_scope;
 use crate::time::parse_time_ns;
 
 /// List count, sum of weights and score of every item
@@ -39,16 +39,15 @@ impl FromStr for ScopeFilter {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once(':') {
-            None if text == "global" => Ok(Self::One(Scope::Global)),
-            None if text == "cohort" => Ok(Self::Cohorts),
-            None if text == "community" => Ok(Self::Communities),
-            Some(("cohort", name)) if !name.is_empty() => Ok(Self::One(Scope::Cohort(name.to_owned()))),
-            Some(("community", id)) => {
-                let id = parse_id(id).map_err(|advice| format!("{id:?} is no community's id; {advice}"))?;
-                Ok(Self::One(Scope::Community(id)))
-            }
-            _ => Err("use global, cohort, cohort:NAME, community or community:ID".to_owned()),
+        match text {
+            "cohort" => Ok(Self::Cohorts),
+            "community" => Ok(Self::Communities),
+            _ => match parse_scope(text) {
+                Ok(scope) => Ok(Self::One(scope)),
+                // An id that is none is worth more words than the list of forms.
+                Err(advice) if text.starts_with("community:") => Err(advice),
+                Err(_) => Err("use global, cohort, cohort:NAME, community or community:ID".to_owned()),
+            },
         }
     }
 }
