@@ -7,16 +7,17 @@
 //! slices, some aggregates are at the target already; the next open reads their marks.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use tidal_entities::{
-    AggregateState, Checkpoint, Contribution, LogEntry, Schema, aggregate_key, checkpoint_key,
-    decode_aggregate, encode_aggregate, encode_checkpoint,
+    AggregateState, Checkpoint, LogEntry, Schema, aggregate_key, checkpoint_key, decode_aggregate,
+    encode_aggregate, encode_checkpoint,
 };
 use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::aggregates::AggregateKey;
+use crate::fast_map::FastHasher;
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
@@ -27,12 +28,12 @@ use crate::{Error, Result};
 /// Aggregates a commit: a few milliseconds of the one writer there is.
 const SLICE_AGGREGATES: usize = 1_000;
 
-/// Additions to aggregates a checkpoint, at most those of one row of the log more: bounds its memory
-/// to some hundred megabytes.
-const MAX_ADDITIONS: usize = 1_000_000;
+/// Aggregates a checkpoint, at most those of one row of the log more: bounds its memory to some hundred
+/// megabytes. The more it takes at once, the fewer times it stores one that changes often.
+const MAX_AGGREGATES: usize = 1_000_000;
 
-/// What the log adds to each aggregate, by sequence.
-type Additions = BTreeMap<AggregateKey, Vec<(u64, Contribution)>>;
+/// What the log adds to each aggregate.
+type Additions = HashMap<AggregateKey, AggregateState, FastHasher>;
 
 /// Brings the stored aggregates after the log. There is one for each database on disk.
 #[derive(Debug)]
@@ -67,13 +68,9 @@ impl Checkpointer {
     /// Makes one checkpoint, or goes on with the one that was under way.
     fn advance(&mut self, durable_sequence: u64) -> Result<()> {
         let is_resumed = self.checkpoint.target > self.checkpoint.floor;
-        let goal = if is_resumed {
-            self.checkpoint.target
-        } else {
-            durable_sequence.min(self.checkpoint.floor.saturating_add(self.interval))
-        };
+        let goal = if is_resumed { self.checkpoint.target } else { durable_sequence };
         let mut withheld = self.checkpoint.withheld;
-        let mut additions = Additions::new();
+        let mut additions = Additions::default();
         let additions_len = Cell::new(0_usize);
         let reached = visit_entries(
             &self.storage,
@@ -84,11 +81,11 @@ impl Checkpointer {
                     withheld.add(reason);
                 }
                 for_each_aggregate(&self.schema, &self.interner, sequence, &signal, |key, contribution| {
-                    additions.entry(key).or_default().push((sequence, *contribution));
-                    additions_len.set(additions_len.get() + 1);
+                    additions.entry(key).or_default().add_contribution(contribution);
+                    additions_len.set(additions.len());
                 })
             },
-            |sequence| sequence >= goal || (!is_resumed && additions_len.get() >= MAX_ADDITIONS),
+            |sequence| sequence >= goal || (!is_resumed && additions_len.get() >= MAX_AGGREGATES),
         )?;
         if is_resumed && reached != goal {
             return Err(Error::damaged(format!(
@@ -106,25 +103,26 @@ impl Checkpointer {
     /// Stores the aggregates in slices; each says that the checkpoint is on its way.
     fn store(&mut self, additions: &Additions) -> Result<()> {
         let target = self.checkpoint.target;
-        let all: Vec<_> = additions.iter().collect();
+        let mut all: Vec<_> = additions.iter().collect();
+        all.sort_unstable_by_key(|(key, _)| **key);
         for slice in all.chunks(SLICE_AGGREGATES) {
             let mut batch = WriteBatch::new();
-            for (key, contributions) in slice {
+            for (key, addition) in slice {
                 let stored_key = aggregate_key(key.item, key.scope, key.signal_type);
                 let stored = self.storage.items_engine().get(&stored_key)?;
-                let (mark, mut state) = match &stored {
-                    None => (self.checkpoint.floor, AggregateState::default()),
-                    Some(value) => decode_aggregate(&stored_key, value)
-                        .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?,
-                };
-                for (sequence, contribution) in *contributions {
-                    if *sequence > mark {
-                        state.add_contribution(contribution);
-                    }
-                }
+                let mut state = AggregateState::default();
                 if let Some(value) = &stored {
+                    let (mark, found) = decode_aggregate(&stored_key, value)
+                        .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?;
+                    // Stored by the same checkpoint, before it was interrupted. Marks between floor and
+                    // target there are none.
+                    if mark == target {
+                        continue;
+                    }
                     self.checkpoint.aggregates.remove_aggregate(&stored_key, value);
+                    state = found;
                 }
+                state.merge(addition);
                 let value = encode_aggregate(&stored_key, target, &state);
                 self.checkpoint.aggregates.add_aggregate(&stored_key, &value);
                 batch.put(Partition::Items, &stored_key, &value);

@@ -97,6 +97,13 @@ impl AggregateState {
         self.score.add_contribution(contribution);
     }
 
+    /// Adds all signals of another aggregate of the same signal type.
+    pub fn merge(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.weight_nanos = PackedNanos::new(self.weight_nanos() + other.weight_nanos());
+        self.score.merge(&other.score);
+    }
+
     /// Takes a signal away whose contribution was worked out before.
     ///
     /// # Errors

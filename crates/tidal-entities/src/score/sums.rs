@@ -132,6 +132,13 @@ impl ScoreSums {
         self.older.as_ref().map_or(&[], |older| &older.sums)
     }
 
+    /// Adds everything that another sum of the same half-life holds.
+    pub fn merge(&mut self, other: &Self) {
+        for EpochSum { epoch, sum } in other.epochs() {
+            self.change(*epoch, |own| own.plus(*sum));
+        }
+    }
+
     fn change(&mut self, epoch: u64, apply: impl FnOnce(WideSum) -> WideSum) {
         if self.is_empty() || self.newest.epoch < epoch {
             let sum = apply(WideSum::default());

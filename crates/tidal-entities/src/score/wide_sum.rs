@@ -29,6 +29,12 @@ impl WideSum {
         Self::from_halves(self.high.wrapping_sub(sign).wrapping_sub(i64::from(borrow)), low)
     }
 
+    /// The sum of two sums, if together they are of no more contributions than one may have.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let (low, carry) = self.low_half().overflowing_add(other.low_half());
+        Self::from_halves(self.high.wrapping_add(other.high).wrapping_add(i64::from(carry)), low)
+    }
+
     pub(crate) fn is_negative(self) -> bool {
         self.high < 0
     }
@@ -117,6 +123,16 @@ mod tests {
 
             let back = values.iter().rev().fold(sum, |sum, value| sum.subtract(*value));
             prop_assert!(back.is_zero());
+        }
+
+        #[test]
+        fn sums_add_up_like_their_values(
+            values in prop::collection::vec(any::<i128>(), 0..20),
+            others in prop::collection::vec(any::<i128>(), 0..20),
+        ) {
+            let sum_of = |values: &[i128]| values.iter().fold(WideSum::default(), |sum, value| sum.add(*value));
+            let all: Vec<i128> = values.iter().chain(&others).copied().collect();
+            prop_assert_eq!(sum_of(&values).plus(sum_of(&others)), sum_of(&all));
         }
 
         #[test]
