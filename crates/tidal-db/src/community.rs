@@ -80,7 +80,7 @@ impl TidalDb {
         self.settle_now(self.stage_rejoin(user_id, at_ns, None)?)
     }
 
-    /// Whether `user_id` is Active or Left, and when he first left the last time. Users who never
+    /// Whether `user_id` is Active or Left, and when they last left: the first leave of that time. Users who never
     /// left are Active. Said only once it is on disk.
     #[must_use]
     pub fn community_layer_status(&self, user_id: u64) -> CommunityMembership {

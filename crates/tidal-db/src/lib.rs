@@ -2,7 +2,7 @@
 //! be believed.
 //!
 //! Users act on items; every act is a *signal*. Signals shape what others see: each is added to the
-//! *cohorts* whose attributes the user matches and to the *communities* he is in. Once
+//! *cohorts* whose attributes the user matches and to the *communities* they are in. Once
 //! [`leave_community_layer`](TidalDb::leave_community_layer) returned, nothing that the user does
 //! reaches a cohort or a community, under any interleaving, after any crash, however late an event
 //! arrives. The user's own history and the item's global numbers take every signal, left or not;
@@ -29,12 +29,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Where what is
+//! # Where to go from here
 //!
+//! * How a database is opened and how durable a signal is: [`Config`], [`Durability`].
+//! * Events from a queue or a file, each once: [`TidalDb::apply`].
+//! * What an open found, and what to do about it: [`TidalDb::open_report`],
+//!   [`TidalDb::repair_community_layer`]; everything recomputed: [`TidalDb::verify`].
+//! * An older copy of the file put back: [`Config::expect_at_least`].
 //! * The record of a leave, its nine bytes and its codec: [`tidal_entities::community`].
-//! * The gate: `gate.rs`, and the two functions in `signals.rs` that begin by asking it.
-//! * Leave, rejoin, status: `community.rs`. Restore at open: `state_rebuild.rs`.
-//! * The one ordered log and its shared commits: `log_writer.rs`.
+//!
+//! [`CommunityMembership`] says whether a user takes part in the community layer at all;
+//! [`TidalDb::communities_of`] says in which communities.
 //!
 //! # What it is not
 //!

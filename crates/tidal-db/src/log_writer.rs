@@ -104,7 +104,7 @@ impl LogWriter {
     }
 
     /// Lets nothing new be staged, and waits until every signal is in its aggregates. Whoever stages
-    /// waits for the end of the pause, with the locks that he holds: nothing may be locked in a pause
+    /// waits for the end of the pause, with the locks they hold: nothing may be locked in a pause
     /// that is held for staging.
     pub(crate) fn pause(&self) -> Pause<'_> {
         let mut state = lock(&self.state);

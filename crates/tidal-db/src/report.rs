@@ -2,7 +2,7 @@
 
 use tidal_entities::Transition;
 
-/// A user whose leave record cannot be believed: he counts as Left until
+/// A user whose leave record cannot be believed: they count as Left until
 /// [`repair_community_layer`](crate::TidalDb::repair_community_layer) or a leave settles it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -126,7 +126,7 @@ impl ListLeft {
 }
 
 impl Users {
-    /// Does one thing for each user and writes where he then stands. It stops at the first that fails, and says how
+    /// Does one thing for each user and writes where they then stand. It stops at the first that fails, and says how
     /// many were not come to.
     fn each(
         &self,
