@@ -34,6 +34,10 @@ pub const DEFAULT_ALLOWED_SKEW: Duration = Duration::from_secs(5 * 60);
 /// How many entries of the log an open may have to read again: a million, about a second.
 pub const DEFAULT_RECOVERY_ENTRIES: u64 = 1_000_000;
 
+/// After how many entries of the log the next run of signals by user is made: a history reads so many
+/// one by one, which takes a millisecond or two.
+const DEFAULT_RUN_ENTRIES: u64 = 32_768;
+
 /// For a database that is never on disk, commits only bound the memory of the log's tail.
 const EPHEMERAL: Durability = Durability::Batched { max_events: 8192, max_delay: Duration::MAX };
 
@@ -76,6 +80,7 @@ pub struct Config {
     pub(crate) allowed_skew: Duration,
     pub(crate) expect_at_least: Option<u64>,
     pub(crate) recovery_entries: u64,
+    pub(crate) run_entries: u64,
     pub(crate) canary: Canary,
 }
 
@@ -92,6 +97,7 @@ impl Default for Config {
             allowed_skew: DEFAULT_ALLOWED_SKEW,
             expect_at_least: None,
             recovery_entries: DEFAULT_RECOVERY_ENTRIES,
+            run_entries: DEFAULT_RUN_ENTRIES,
             canary: Canary::default(),
         }
     }
@@ -109,6 +115,7 @@ impl fmt::Debug for Config {
             .field("allowed_skew", &self.allowed_skew)
             .field("expect_at_least", &self.expect_at_least)
             .field("recovery_entries", &self.recovery_entries)
+            .field("run_entries", &self.run_entries)
             .finish_non_exhaustive()
     }
 }
@@ -196,6 +203,14 @@ impl Config {
     /// call under way or 4,096 of an `apply`, and leaves and rejoins, which never wait.
     pub fn recovery_entries(mut self, entries: u64) -> Self {
         self.recovery_entries = entries.max(1);
+        self
+    }
+
+    /// After how many entries of the log the next run of signals by user is made, at least 1. For
+    /// tests, which would need long logs otherwise.
+    #[doc(hidden)]
+    pub fn run_entries(mut self, entries: u64) -> Self {
+        self.run_entries = entries.max(1);
         self
     }
 

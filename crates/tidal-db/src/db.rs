@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 
 use dashmap::DashMap;
 use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, MembershipStatus};
-use tidal_entities::{Checkpoint, Fingerprint, Schema};
+use tidal_entities::{Checkpoint, Fingerprint, RunIndex, Schema};
 use tidal_storage::{Claim, Storage};
 
 use crate::aggregates::Aggregates;
@@ -28,6 +28,8 @@ use crate::log_writer::LogWriter;
 use crate::profiles::Profiles;
 use crate::record_check::{CheckedRecords, check_leave_records, read_histories, shut_out, stored_histories};
 use crate::report::{DamagedRecord, OpenReport};
+use crate::run_maker::RunMaker;
+use crate::runs::read_run_index;
 use crate::scopes::Interner;
 use crate::signals::WithheldCounters;
 use crate::state_rebuild::{
@@ -61,6 +63,7 @@ pub(crate) struct Inner {
     pub(crate) allowed_skew_ns: u64,
     /// How many entries of the log an open may have to read; none is ever read of an ephemeral one.
     recovery_entries: Option<u64>,
+    run_entries: u64,
     pub(crate) canary: Canary,
     pub(crate) report: OpenReport,
 
@@ -80,7 +83,7 @@ pub(crate) struct Inner {
     pub(crate) storage: Storage,
     /// Keeps a second database from being opened over a clone of `storage`.
     _claim: Claim,
-    /// The flush thread and the checkpointer.
+    /// The flush thread, the checkpointer and the maker of runs.
     threads: Mutex<Vec<JoinHandle<()>>>,
     closed: AtomicBool,
 }
@@ -146,6 +149,13 @@ impl TidalDb {
             return Err(Error::BehindExpected { expected, found: head.last_sequence });
         }
         let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &aggregates, &head)?;
+        let runs = read_run_index(&storage)?;
+        if runs.through > head.last_sequence {
+            return Err(Error::damaged(format!(
+                "the log ends at sequence {}, but runs of signals by user go to {}",
+                head.last_sequence, runs.through
+            )));
+        }
 
         let mut found = Fingerprint::default();
         let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;
@@ -200,6 +210,7 @@ impl TidalDb {
                 durability,
                 allowed_skew_ns: u64::try_from(config.allowed_skew.as_nanos()).unwrap_or(u64::MAX),
                 recovery_entries,
+                run_entries: config.run_entries,
                 canary: config.canary,
                 report,
                 community_membership,
@@ -219,11 +230,11 @@ impl TidalDb {
                 closed: AtomicBool::new(false),
             }),
         };
-        db.start_threads(checkpoint)?;
+        db.start_threads(checkpoint, runs)?;
         Ok(db)
     }
 
-    fn start_threads(&self, checkpoint: Checkpoint) -> Result<()> {
+    fn start_threads(&self, checkpoint: Checkpoint, runs: RunIndex) -> Result<()> {
         let inner = &self.inner;
         if let Durability::Batched { max_events, max_delay } = inner.durability {
             let log = Arc::clone(&inner.log);
@@ -240,6 +251,9 @@ impl TidalDb {
                 interval: (recovery_entries / 4).max(1),
             };
             inner.start("tidal-checkpoint", move || checkpointer.run())?;
+            let (storage, log) = (inner.storage.clone(), Arc::clone(&inner.log));
+            let maker = RunMaker::new(storage, log, runs, inner.run_entries);
+            inner.start("tidal-runs", move || maker.run())?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@ use crate::log_facts::LogFacts;
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::record_check::{check_leave_records, stored_histories};
+use crate::run_check::CheckedRuns;
 use crate::state_rebuild::rebuild_community_leave_status;
 use crate::sync::lock;
 use crate::{Error, Result, TidalDb};
@@ -40,6 +41,8 @@ pub enum DifferenceKind {
     Status,
     /// The counts of withheld signals.
     Withheld,
+    /// The signals by user, of which histories are made.
+    History,
 }
 
 /// One thing that is not what the log says.
@@ -82,6 +85,7 @@ struct Recomputed {
     facts: LogFacts,
     aggregates: HashMap<AggregateKey, AggregateState>,
     withheld: WithheldCounts,
+    runs: CheckedRuns,
     entries: u64,
 }
 
@@ -94,7 +98,7 @@ struct Stored {
 }
 
 impl TidalDb {
-    /// Recomputes aggregates, scores, memberships, attributes, statuses and positions from the log, and
+    /// Recomputes aggregates, scores, memberships, attributes, statuses, positions and histories from the log, and
     /// names each difference from what is stored and from what is in memory. Reads everything; while
     /// it compares, signals and transitions wait.
     ///
@@ -116,7 +120,8 @@ impl TidalDb {
         let inner = &self.inner;
         inner.log.flush()?;
         let mut stored = self.stored_aggregates()?;
-        let mut recomputed = Recomputed::default();
+        let runs = CheckedRuns::read(&inner.storage)?;
+        let mut recomputed = Recomputed { runs, ..Recomputed::default() };
         let reached = visit_entries(
             &inner.storage,
             0,
@@ -153,6 +158,9 @@ impl TidalDb {
         }
         self.compare_statuses(&records, reached, &mut report)?;
         self.compare_stored(&stored, &mut report);
+        for what in recomputed.runs.differences(&inner.storage)? {
+            report.add(DifferenceKind::History, what);
+        }
         Ok(report)
     }
 
@@ -180,6 +188,7 @@ impl TidalDb {
     ) -> Result<()> {
         recomputed.entries += 1;
         let LogEntry::Signal(signal) = entry else { return recomputed.facts.note(sequence, entry) };
+        recomputed.runs.note(sequence, &signal);
         if let Some(reason) = signal.withheld {
             recomputed.withheld.add(reason);
         }

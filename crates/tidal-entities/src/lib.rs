@@ -9,7 +9,7 @@
 //! | part | names |
 //! | --- | --- |
 //! | who has left | [`community`], [`Transition`], [`AwayPeriods`], [`Withheld`] |
-//! | what happened | [`Event`], [`Action`], [`LogEntry`], [`LogRow`], [`LogRowBuilder`] |
+//! | what happened | [`Event`], [`Action`], [`LogEntry`], [`LogRow`], [`LogRowBuilder`], [`RunRow`], [`RunIndex`] |
 //! | who takes it | [`Scope`], [`ScopeId`], [`ScopeSetId`], [`Schema`], [`Predicate`] |
 //! | how it is counted | [`Weight`], [`HalfLife`], [`ScoreSums`], [`AggregateState`], [`Aggregate`] |
 //! | how it is stored | [`seal`], [`unseal`], and the `*_key`, `encode_*`, `decode_*` functions |
@@ -59,6 +59,7 @@ mod log;
 mod packed_nanos;
 mod power_of_two;
 mod reader;
+mod run;
 mod schema;
 mod scope;
 mod score;
@@ -84,6 +85,10 @@ pub use limits::{
     check_source_name,
 };
 pub use log::{LogEntries, LogEntry, LogRow, LogRowBuilder, SignalEntry, log_row_key, parse_log_row_key};
+pub use run::{
+    Run, RunEntry, RunIndex, RunPlace, RunRow, RunRowBuilder, decode_run_index, encode_run_index,
+    parse_run_row_key, run_index_key, run_row_key,
+};
 pub use schema::{
     Predicate, Schema, SchemaBuilder, SchemaError, SignalType, SignalTypeId, decode_schema, encode_schema,
     schema_key,

@@ -6,6 +6,7 @@ use std::{fmt, str::FromStr};
 pub use decimal::format_nanos;
 pub use float::weight_sum_to_f64;
 
+use crate::CodecError;
 use decimal::ParseError;
 
 /// How much a signal counts: an exact decimal with a resolution of 1e-9, between -1e9 and 1e9.
@@ -133,4 +134,13 @@ fn cut_short(text: &str) -> String {
         short.push_str("..");
     }
     short
+}
+
+/// Takes a weight out of a row, in units of 1e-9.
+pub(crate) fn stored_weight(nanos: i64) -> Result<Weight, CodecError> {
+    Weight::from_nanos(nanos).map_err(|_| CodecError::Value {
+        what: "weight of a signal in units of 1e-9",
+        found: nanos.to_string(),
+        expected: "lies between -1e18 and 1e18",
+    })
 }

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::CodecError;
+
 /// Why a signal was recorded, but not attributed to cohorts or forwarded to communities.
 ///
 /// Where several reasons hold, the first of `Unknown`, `Left`, `AwayPeriod` is given.
@@ -69,5 +71,31 @@ impl WithheldCounts {
     #[must_use]
     pub const fn total(self) -> u64 {
         self.left.saturating_add(self.away_period).saturating_add(self.unknown)
+    }
+}
+
+const WITHHELD_NOT: u8 = 0;
+const WITHHELD_LEFT: u8 = 1;
+const WITHHELD_AWAY_PERIOD: u8 = 2;
+const WITHHELD_UNKNOWN: u8 = 3;
+
+/// The byte that says in a row whether a signal was withheld, and why.
+pub(crate) const fn encode_reason(withheld: Option<Withheld>) -> u8 {
+    match withheld {
+        None => WITHHELD_NOT,
+        Some(Withheld::Left) => WITHHELD_LEFT,
+        Some(Withheld::AwayPeriod) => WITHHELD_AWAY_PERIOD,
+        Some(Withheld::Unknown) => WITHHELD_UNKNOWN,
+    }
+}
+
+/// Reads what [`encode_reason`] gave.
+pub(crate) const fn decode_reason(byte: u8) -> Result<Option<Withheld>, CodecError> {
+    match byte {
+        WITHHELD_NOT => Ok(None),
+        WITHHELD_LEFT => Ok(Some(Withheld::Left)),
+        WITHHELD_AWAY_PERIOD => Ok(Some(Withheld::AwayPeriod)),
+        WITHHELD_UNKNOWN => Ok(Some(Withheld::Unknown)),
+        found => Err(CodecError::UnknownKind { what: "reason for withholding", found }),
     }
 }

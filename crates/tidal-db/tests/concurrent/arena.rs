@@ -29,6 +29,8 @@ fn config(durability: Durability, clock: &Arc<ManualClock>) -> Config {
         .allowed_skew(Duration::MAX)
         // Checkpoints come again and again.
         .recovery_entries(64)
+        // Runs are made and merged all the time.
+        .run_entries(8)
         .durability(durability)
 }
 

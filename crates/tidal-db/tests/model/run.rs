@@ -43,7 +43,9 @@ fn config(mode: Mode, clock: &Arc<ManualClock>) -> Config {
         .clock(Arc::<ManualClock>::clone(clock))
         .allowed_skew(Duration::from_nanos(ALLOWED_SKEW_NS))
         // Small enough for scripts to reach a checkpoint or two.
-        .recovery_entries(12);
+        .recovery_entries(12)
+        // And runs that are merged.
+        .run_entries(2);
     config.durability(match mode {
         Mode::Immediate => Durability::Immediate,
         Mode::BatchedForEver => Durability::Batched { max_events: 1_000_000, max_delay: Duration::MAX },

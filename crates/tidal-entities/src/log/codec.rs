@@ -1,6 +1,9 @@
 use crate::{
-    CodecError, LimitError, LogEntry, ScopeSetId, SignalEntry, SignalTypeId, Weight, Withheld,
-    check_attribute_name, check_attribute_value, check_source_name, reader::Reader,
+    CodecError, LimitError, LogEntry, ScopeSetId, SignalEntry, SignalTypeId, check_attribute_name,
+    check_attribute_value, check_source_name,
+    reader::Reader,
+    weight::stored_weight,
+    withheld::{decode_reason, encode_reason},
 };
 
 const KIND_SIGNAL: u8 = 1;
@@ -10,11 +13,6 @@ const KIND_JOIN: u8 = 4;
 const KIND_QUIT: u8 = 5;
 const KIND_SET_ATTRIBUTE: u8 = 6;
 const KIND_SOURCE_POSITION: u8 = 7;
-
-const WITHHELD_NOT: u8 = 0;
-const WITHHELD_LEFT: u8 = 1;
-const WITHHELD_AWAY_PERIOD: u8 = 2;
-const WITHHELD_UNKNOWN: u8 = 3;
 
 /// Appends an entry, or leaves the bytes as they are if a text breaks its limit.
 pub(super) fn encode_entry(entry: &LogEntry, out: &mut Vec<u8>) -> Result<(), CodecError> {
@@ -50,12 +48,7 @@ pub(super) fn encode_signal(signal: &SignalEntry, out: &mut Vec<u8>) {
     out.extend_from_slice(&signal.weight.nanos().to_le_bytes());
     out.extend_from_slice(&signal.event_time_ns.to_le_bytes());
     out.extend_from_slice(&signal.scope_set.0.to_le_bytes());
-    out.push(match signal.withheld {
-        None => WITHHELD_NOT,
-        Some(Withheld::Left) => WITHHELD_LEFT,
-        Some(Withheld::AwayPeriod) => WITHHELD_AWAY_PERIOD,
-        Some(Withheld::Unknown) => WITHHELD_UNKNOWN,
-    });
+    out.push(encode_reason(signal.withheld));
 }
 
 pub(super) fn decode_entry(reader: &mut Reader<'_>) -> Result<LogEntry, CodecError> {
@@ -88,16 +81,10 @@ fn decode_signal(reader: &mut Reader<'_>) -> Result<SignalEntry, CodecError> {
         user: reader.u64()?,
         item: reader.u64()?,
         signal_type: SignalTypeId(reader.u16()?),
-        weight: decode_weight(reader.i64()?)?,
+        weight: stored_weight(reader.i64()?)?,
         event_time_ns: reader.u64()?,
         scope_set: ScopeSetId(reader.u32()?),
-        withheld: match reader.u8()? {
-            WITHHELD_NOT => None,
-            WITHHELD_LEFT => Some(Withheld::Left),
-            WITHHELD_AWAY_PERIOD => Some(Withheld::AwayPeriod),
-            WITHHELD_UNKNOWN => Some(Withheld::Unknown),
-            found => return Err(CodecError::UnknownKind { what: "reason for withholding", found }),
-        },
+        withheld: decode_reason(reader.u8()?)?,
     };
     // Whoever adds up the log must never have to choose between the two.
     if signal.withheld.is_some() && signal.scope_set != ScopeSetId::EMPTY {
@@ -108,14 +95,6 @@ fn decode_signal(reader: &mut Reader<'_>) -> Result<SignalEntry, CodecError> {
         });
     }
     Ok(signal)
-}
-
-fn decode_weight(nanos: i64) -> Result<Weight, CodecError> {
-    Weight::from_nanos(nanos).map_err(|_| CodecError::Value {
-        what: "weight of a signal in units of 1e-9",
-        found: nanos.to_string(),
-        expected: "lies between -1e18 and 1e18",
-    })
 }
 
 fn encode_numbers<const N: usize>(kind: u8, numbers: [u64; N], out: &mut Vec<u8>) {

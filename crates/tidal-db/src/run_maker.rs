@@ -1,0 +1,213 @@
+//! Runs follow the log, beside it: nobody waits for them.
+//!
+//! What the log on disk says after the last run is sorted by user and written as a run; eight runs of
+//! one level are merged into one of the next. Everything is done in slices, each a short commit of its
+//! own, and the commit of the last slice says in the index that the run is whole. Rows of any other
+//! run count for nothing and are removed, in slices too.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tidal_entities::{
+    LogEntry, RunEntry, RunIndex, RunPlace, encode_run_index, parse_run_row_key, run_index_key, run_row_key,
+};
+use tidal_keys::Tag;
+use tidal_storage::{Partition, Storage, WriteBatch};
+
+use crate::log_rows::visit_entries;
+use crate::log_writer::LogWriter;
+use crate::run_merge::{Merge, Merged};
+use crate::run_output::{RunOutput, SLICE_ROWS};
+use crate::{Error, Result};
+
+/// So many runs of one level are merged into one of the next.
+const MERGED_RUNS: usize = 8;
+
+/// Slices of merges and removals for each new run, where the log does not wait. A signal is written and
+/// removed once a level, so up to some billions of signals merges keep up with that.
+const SLICES_PER_RUN: usize = 16;
+
+/// Makes runs and merges them. There is one for each database on disk.
+#[derive(Debug)]
+pub(crate) struct RunMaker {
+    storage: Storage,
+    log: Arc<LogWriter>,
+    /// As it is stored, but for numbers of runs that are not whole yet.
+    index: RunIndex,
+    /// A run begins when the log is so many entries ahead.
+    interval: u64,
+    /// The merges under way, by the level that they merge.
+    merges: BTreeMap<u8, Merge>,
+    /// Runs whose rows are to be removed.
+    gone: VecDeque<u64>,
+}
+
+impl RunMaker {
+    pub(crate) fn new(storage: Storage, log: Arc<LogWriter>, index: RunIndex, interval: u64) -> Self {
+        Self { storage, log, index, interval, merges: BTreeMap::new(), gone: VecDeque::new() }
+    }
+
+    /// Makes runs until the database is closed or a commit fails. Runs on its own thread.
+    pub(crate) fn run(mut self) {
+        match self.follow_log() {
+            Ok(()) | Err(Error::Closed | Error::Latched { .. }) => {}
+            // Damage to runs must stop no leave. Histories say it where they come upon it.
+            Err(error @ Error::Damaged { .. }) => {
+                tracing::error!(%error, "no more runs of signals by user are made; histories read the log instead");
+            }
+            Err(error) => self.log.fail(error),
+        }
+    }
+
+    fn follow_log(&mut self) -> Result<()> {
+        self.find_gone()?;
+        loop {
+            for _ in 0..SLICES_PER_RUN {
+                if !self.tidy_up()? {
+                    // Nothing is left to do but to wait.
+                    if self.log.wait_for_log(self.index.through, self.interval).is_none() {
+                        return Ok(());
+                    }
+                    break;
+                }
+            }
+            let durable_sequence = self.log.durable_sequence();
+            if durable_sequence.saturating_sub(self.index.through) >= self.interval {
+                self.make_run(durable_sequence)?;
+            }
+        }
+    }
+
+    /// Finds the rows that an interrupted process left, and keeps their numbers from being used again.
+    fn find_gone(&mut self) -> Result<()> {
+        let mut from = 1;
+        loop {
+            let key = run_row_key(from, RunPlace::START);
+            let row = self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.next();
+            let Some((key, _)) = row.transpose()? else { return Ok(()) };
+            let (number, _) = parse_run_row_key(&key)
+                .map_err(|cause| Error::undecodable("the key of a row of a run does not decode", cause))?;
+            if !self.index.runs.iter().any(|run| run.number == number) {
+                self.gone.push_back(number);
+            }
+            let Some(next) = number.checked_add(1) else { return Ok(()) };
+            from = next;
+            self.index.next_number = self.index.next_number.max(next);
+        }
+    }
+
+    /// Removes or merges one slice; `false` if there is nothing of either to do.
+    fn tidy_up(&mut self) -> Result<bool> {
+        if let Some(number) = self.gone.front().copied() {
+            if !self.remove_slice(number)? {
+                self.gone.pop_front();
+            }
+            return Ok(true);
+        }
+        self.begin_merges();
+        // The lowest level first: it has the most runs to get rid of for the least work.
+        let Some(mut under_way) = self.merges.first_entry() else { return Ok(false) };
+        match under_way.get_mut().step(&self.storage)? {
+            Merged::Slice(slice) => self.commit(slice)?,
+            Merged::Whole(slice, run, replaced) => {
+                under_way.remove();
+                let is_replaced = |number| replaced.contains(&number);
+                let position = self.index.runs.iter().position(|run| is_replaced(run.number)).unwrap_or(0);
+                self.index.runs.retain(|run| !is_replaced(run.number));
+                self.index.runs.insert(position, run);
+                self.commit_with_index(slice)?;
+                self.gone.extend(replaced);
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin_merges(&mut self) {
+        let mut by_level: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+        for run in &self.index.runs {
+            by_level.entry(run.level).or_default().push(*run);
+        }
+        for (level, runs) in by_level {
+            let Some(next_level) = level.checked_add(1) else { continue };
+            if let Some(merged) = runs.get(..MERGED_RUNS)
+                && !self.merges.contains_key(&level)
+            {
+                let number = self.take_number();
+                self.merges.insert(level, Merge::new(merged, next_level, number));
+            }
+        }
+    }
+
+    /// Makes a run of what the log says after the last.
+    fn make_run(&mut self, durable_sequence: u64) -> Result<()> {
+        let after = self.index.through;
+        let goal = durable_sequence.min(after.saturating_add(self.interval));
+        let mut entries = Vec::new();
+        let reached = visit_entries(
+            &self.storage,
+            after,
+            |sequence, entry| {
+                if let LogEntry::Signal(signal) = entry {
+                    entries.push(RunEntry::new(sequence, &signal));
+                }
+                Ok(())
+            },
+            |sequence| sequence >= goal,
+        )?;
+        if reached < goal {
+            return Err(Error::damaged(format!("the log ends at sequence {reached}, before {goal}")));
+        }
+        self.index.through = reached;
+        if entries.is_empty() {
+            return self.commit_with_index(WriteBatch::new());
+        }
+        entries.sort_unstable_by_key(|entry| entry.place);
+        let mut output = RunOutput::new(self.take_number());
+        for entry in &entries {
+            if output.has_slice() {
+                let slice = output.take_slice();
+                self.commit(slice)?;
+            }
+            output.push(entry);
+        }
+        let (slice, run) = output.finish(0, after + 1, reached);
+        self.index.runs.push(run);
+        self.commit_with_index(slice)
+    }
+
+    fn take_number(&mut self) -> u64 {
+        let number = self.index.next_number;
+        self.index.next_number += 1;
+        number
+    }
+
+    /// Removes some rows of a run that is not in the index; `false` if none are left.
+    fn remove_slice(&self, number: u64) -> Result<bool> {
+        let mut slice = WriteBatch::new();
+        let key = run_row_key(number, RunPlace::START);
+        for row in self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.take(SLICE_ROWS) {
+            let (key, _) = row?;
+            if !parse_run_row_key(&key).is_ok_and(|(found, _)| found == number) {
+                break;
+            }
+            slice.delete(Partition::System, &key);
+        }
+        if slice.is_empty() {
+            return Ok(false);
+        }
+        self.commit(slice)?;
+        Ok(true)
+    }
+
+    fn commit_with_index(&self, mut slice: WriteBatch) -> Result<()> {
+        let key = run_index_key();
+        slice.put(Partition::System, &key, &encode_run_index(&key, &self.index));
+        self.commit(slice)
+    }
+
+    /// A close waits for one commit at most.
+    fn commit(&self, slice: WriteBatch) -> Result<()> {
+        self.log.check_writable()?;
+        Ok(self.storage.commit(slice)?)
+    }
+}
