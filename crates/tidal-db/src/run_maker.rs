@@ -17,7 +17,7 @@ use tidal_storage::{Partition, Storage, WriteBatch};
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
 use crate::run_merge::{Merge, Merged};
-use crate::run_output::{RunOutput, SLICE_ROWS};
+use crate::run_output::RunOutput;
 use crate::{Error, Result};
 
 /// So many runs of one level are merged into one of the next.
@@ -26,6 +26,9 @@ const MERGED_RUNS: usize = 8;
 /// Slices of merges and removals for each new run, where the log does not wait. A signal is written and
 /// removed once a level, so up to some billions of signals merges keep up with that.
 const SLICES_PER_RUN: usize = 16;
+
+/// Rows of a commit, a megabyte: a few milliseconds of the one writer there is.
+const SLICE_ROWS: usize = 64;
 
 /// Makes runs and merges them. There is one for each database on disk.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub(crate) struct RunMaker {
     index: RunIndex,
     /// A run begins when the log is so many entries ahead.
     interval: u64,
+    slice_rows: usize,
     /// The merges under way, by the level that they merge.
     merges: BTreeMap<u8, Merge>,
     /// Runs whose rows are to be removed.
@@ -44,7 +48,9 @@ pub(crate) struct RunMaker {
 
 impl RunMaker {
     pub(crate) fn new(storage: Storage, log: Arc<LogWriter>, index: RunIndex, interval: u64) -> Self {
-        Self { storage, log, index, interval, merges: BTreeMap::new(), gone: VecDeque::new() }
+        // Short runs have slices too, so that tests need no long ones.
+        let slice_rows = usize::try_from(interval / 512).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
+        Self { storage, log, index, interval, slice_rows, merges: BTreeMap::new(), gone: VecDeque::new() }
     }
 
     /// Makes runs until the database is closed or a commit fails. Runs on its own thread.
@@ -132,8 +138,8 @@ impl RunMaker {
             if let Some(merged) = runs.get(..MERGED_RUNS)
                 && !self.merges.contains_key(&level)
             {
-                let number = self.take_number();
-                self.merges.insert(level, Merge::new(merged, next_level, number));
+                let output = self.begin_run();
+                self.merges.insert(level, Merge::new(merged, next_level, output));
             }
         }
     }
@@ -162,7 +168,7 @@ impl RunMaker {
             return self.commit_with_index(WriteBatch::new());
         }
         entries.sort_unstable_by_key(|entry| entry.place);
-        let mut output = RunOutput::new(self.take_number());
+        let mut output = self.begin_run();
         for entry in &entries {
             if output.has_slice() {
                 let slice = output.take_slice();
@@ -175,17 +181,19 @@ impl RunMaker {
         self.commit_with_index(slice)
     }
 
-    fn take_number(&mut self) -> u64 {
+    fn begin_run(&mut self) -> RunOutput {
         let number = self.index.next_number;
         self.index.next_number += 1;
-        number
+        RunOutput::new(number, self.slice_rows)
     }
 
     /// Removes some rows of a run that is not in the index; `false` if none are left.
     fn remove_slice(&self, number: u64) -> Result<bool> {
         let mut slice = WriteBatch::new();
         let key = run_row_key(number, RunPlace::START);
-        for row in self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.take(SLICE_ROWS) {
+        for row in
+            self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.take(self.slice_rows)
+        {
             let (key, _) = row?;
             if !parse_run_row_key(&key).is_ok_and(|(found, _)| found == number) {
                 break;

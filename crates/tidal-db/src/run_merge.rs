@@ -53,10 +53,10 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Of runs that follow each other, into one with this number.
-    pub(crate) fn new(runs: &[Run], level: u8, number: u64) -> Self {
+    /// Of runs that follow each other, into one of this level.
+    pub(crate) fn new(runs: &[Run], level: u8, output: RunOutput) -> Self {
         let input = |run: &Run| Input { run: *run, read_to: RunPlace::START, entries: VecDeque::new() };
-        Self { level, inputs: runs.iter().map(input).collect(), output: RunOutput::new(number) }
+        Self { level, inputs: runs.iter().map(input).collect(), output }
     }
 
     /// Goes on for one slice.
@@ -90,8 +90,7 @@ impl Merge {
         let first_sequence = self.inputs.first().map_or(0, |input| input.run.first_sequence);
         let last_sequence = self.inputs.last().map_or(0, |input| input.run.last_sequence);
         let numbers = self.inputs.iter().map(|input| input.run.number).collect();
-        let output = std::mem::replace(&mut self.output, RunOutput::new(0));
-        let (slice, run) = output.finish(self.level, first_sequence, last_sequence);
+        let (slice, run) = self.output.finish(self.level, first_sequence, last_sequence);
         Ok(Merged::Whole(slice, run, numbers))
     }
 }

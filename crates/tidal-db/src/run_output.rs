@@ -3,21 +3,21 @@
 use tidal_entities::{Run, RunEntry, RunPlace, RunRowBuilder};
 use tidal_storage::{Partition, WriteBatch};
 
-/// Rows of a commit, a megabyte: a few milliseconds of the one writer there is.
-pub(crate) const SLICE_ROWS: usize = 64;
-
 /// Lays out the rows of one run. Until the index names it they count for nothing.
 #[derive(Debug)]
 pub(crate) struct RunOutput {
     number: u64,
     row: RunRowBuilder,
     entry_count: u64,
+    slice_rows: usize,
     slice: WriteBatch,
 }
 
 impl RunOutput {
-    pub(crate) fn new(number: u64) -> Self {
-        Self { number, row: RunRowBuilder::new(RunPlace::START), entry_count: 0, slice: WriteBatch::new() }
+    /// The run with this number, with so many rows a slice.
+    pub(crate) fn new(number: u64, slice_rows: usize) -> Self {
+        let row = RunRowBuilder::new(RunPlace::START);
+        Self { number, row, entry_count: 0, slice_rows, slice: WriteBatch::new() }
     }
 
     /// Appends an entry, whose place must lie behind that of the one before.
@@ -31,7 +31,7 @@ impl RunOutput {
 
     /// Whether it is time to take the slice.
     pub(crate) fn has_slice(&self) -> bool {
-        self.slice.len() >= SLICE_ROWS
+        self.slice.len() >= self.slice_rows
     }
 
     /// The rows since the last slice.
@@ -45,7 +45,7 @@ impl RunOutput {
     }
 
     /// Ends the run: the last slice, and what the index says of the whole.
-    pub(crate) fn finish(mut self, level: u8, first_sequence: u64, last_sequence: u64) -> (WriteBatch, Run) {
+    pub(crate) fn finish(&mut self, level: u8, first_sequence: u64, last_sequence: u64) -> (WriteBatch, Run) {
         if !self.row.is_empty() {
             self.close_row();
         }
@@ -57,7 +57,7 @@ impl RunOutput {
             entry_count: self.entry_count,
             last: self.row.last(),
         };
-        (self.slice, run)
+        (self.take_slice(), run)
     }
 
     fn close_row(&mut self) {
