@@ -16,12 +16,13 @@ use std::time::Duration;
 use common::{hex, labelled, labelled_row};
 use tidal_entities::{
     Action, AggregateState, Checkpoint, Event, Fingerprint, HalfLife, LogEntry, LogRowBuilder, Predicate,
-    Schema, Scope, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, SourcePosition, Transition,
-    TransitionKind, Weight, Withheld, WithheldCounts, aggregate_key, attribute_key, checkpoint_key,
+    Run, RunEntry, RunIndex, RunPlace, RunRowBuilder, Schema, Scope, ScopeId, ScopeSetId, SignalEntry,
+    SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld, WithheldCounts,
+    aggregate_key, attribute_key, checkpoint_key,
     community::{CommunityMembership, MembershipStatus, serialize_membership},
-    encode_aggregate, encode_attribute, encode_checkpoint, encode_joined, encode_schema, encode_scope,
-    encode_scope_set, encode_source_position, encode_transition, joined_key, schema_key, scope_key,
-    scope_set_key, source_key,
+    encode_aggregate, encode_attribute, encode_checkpoint, encode_joined, encode_run_index, encode_schema,
+    encode_scope, encode_scope_set, encode_source_position, encode_transition, joined_key, run_index_key,
+    schema_key, scope_key, scope_set_key, source_key,
 };
 
 /// A time whose eight bytes all differ, so that a wrong byte order shows.
@@ -116,6 +117,59 @@ fn checkpoint_row() {
         ("fingerprint of the aggregates", 8),
     ];
     insta::assert_snapshot!("v1_checkpoint", labelled_row(&[("\"checkpoint\"", 10)], &fields, &key, &row));
+}
+
+#[test]
+fn run_rows() {
+    let place = RunPlace { user: USER, sequence: SEQUENCE };
+    let mut builder = RunRowBuilder::new(RunPlace { user: USER - 1, sequence: SEQUENCE + 1 });
+    for (sequence, withheld) in [(SEQUENCE, None), (SEQUENCE + 2, Some(Withheld::AwayPeriod))] {
+        builder.push(&RunEntry {
+            place: RunPlace { sequence, ..place },
+            item: ITEM,
+            signal_type: SignalTypeId(0x0102),
+            weight: weight("-2.5"),
+            event_time_ns: TIME_NS,
+            withheld,
+        });
+    }
+    let (key, row) = builder.finish(0x6162_6364_6566_6768);
+    let suffix = [("last user, big-endian", 8), ("last sequence, big-endian", 8)];
+    let entry = [
+        ("user", 8),
+        ("sequence", 8),
+        ("item", 8),
+        ("signal type", 2),
+        ("weight in 1e-9", 8),
+        ("event_time_ns", 8),
+        ("withheld: 0 no, 1 left, 2 away period, 3 unknown", 1),
+    ];
+    let fields = [&[("user before the row", 8), ("sequence before the row", 8)], &entry[..], &entry].concat();
+    insta::assert_snapshot!("v1_run_row", labelled_row(&suffix, &fields, &key, &row));
+
+    let key = run_index_key();
+    let run = Run {
+        number: 0x6162_6364_6566_6768,
+        level: 1,
+        first_sequence: SEQUENCE - 1,
+        last_sequence: SEQUENCE + 2,
+        entry_count: 2,
+        last: RunPlace { sequence: SEQUENCE + 2, ..place },
+    };
+    let index = RunIndex { through: SEQUENCE + 3, next_number: run.number + 1, runs: vec![run] };
+    let fields = [
+        ("through: sequence", 8),
+        ("number of the next run", 8),
+        ("number of the run", 8),
+        ("level", 1),
+        ("first sequence", 8),
+        ("last sequence", 8),
+        ("signals", 8),
+        ("last user", 8),
+        ("its last sequence", 8),
+    ];
+    let row = encode_run_index(&key, &index);
+    insta::assert_snapshot!("v1_run_index", labelled_row(&[("\"runs\"", 4)], &fields, &key, &row));
 }
 
 #[test]

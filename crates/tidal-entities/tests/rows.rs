@@ -14,13 +14,15 @@ mod common;
 use common::{chain, single_bit_flips};
 use proptest::prelude::*;
 use tidal_entities::{
-    AggregateState, CodecError, HalfLife, InternedId, Scope, ScopeId, ScopeSetId, SignalTypeId,
-    SourcePosition, Transition, TransitionKind, Weight, aggregate_key, attribute_key, decode_aggregate,
-    decode_attribute, decode_joined, decode_scope, decode_scope_set, decode_source_position,
-    decode_transition, encode_aggregate, encode_attribute, encode_joined, encode_scope, encode_scope_set,
+    AggregateState, CodecError, HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace, RunRow,
+    RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition, TransitionKind,
+    Weight, Withheld, aggregate_key, attribute_key, decode_aggregate, decode_attribute, decode_joined,
+    decode_run_index, decode_scope, decode_scope_set, decode_source_position, decode_transition,
+    encode_aggregate, encode_attribute, encode_joined, encode_run_index, encode_scope, encode_scope_set,
     encode_source_position, encode_transition, joined_key, parse_aggregate_key, parse_attribute_key,
-    parse_interned_key, parse_joined_key, parse_log_row_key, parse_source_key, parse_transition_key,
-    scope_key, scope_set_key, seal, source_key, transition_key, unseal,
+    parse_interned_key, parse_joined_key, parse_log_row_key, parse_run_row_key, parse_source_key,
+    parse_transition_key, run_index_key, run_row_key, scope_key, scope_set_key, seal, source_key,
+    transition_key, unseal,
 };
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key};
 
@@ -33,6 +35,51 @@ fn aggregate() -> AggregateState {
     state.add(weight(5), 0, HalfLife::MIN);
     state.add(weight(-7), 100 * HalfLife::MIN.ns(), HalfLife::MIN);
     state
+}
+
+/// Entries of two users in turn, in the order of a run.
+fn run_entries(len: u64) -> Vec<RunEntry> {
+    let mut entries: Vec<_> = (0..len)
+        .map(|nth| RunEntry {
+            place: RunPlace { user: 7 + nth % 2, sequence: 3 + nth },
+            item: 1752,
+            signal_type: SignalTypeId(1),
+            weight: weight(-5),
+            event_time_ns: 100,
+            withheld: (nth == 1).then_some(Withheld::AwayPeriod),
+        })
+        .collect();
+    entries.sort_by_key(|entry| entry.place);
+    entries
+}
+
+/// The rows of run 4.
+fn run_rows(entries: &[RunEntry]) -> Vec<(EncodedKey, Vec<u8>)> {
+    let mut rows = Vec::new();
+    let mut builder = RunRowBuilder::new(RunPlace::START);
+    for entry in entries {
+        if builder.is_full() {
+            let next = RunRowBuilder::new(builder.last());
+            rows.push(std::mem::replace(&mut builder, next).finish(4));
+        }
+        builder.push(entry);
+    }
+    if !builder.is_empty() {
+        rows.push(builder.finish(4));
+    }
+    rows
+}
+
+fn sound_index() -> RunIndex {
+    let run = |number, first_sequence, last_sequence| Run {
+        number,
+        level: 0,
+        first_sequence,
+        last_sequence,
+        entry_count: 5,
+        last: RunPlace { user: 7, sequence: last_sequence },
+    };
+    RunIndex { through: 30, next_number: 5, runs: vec![run(4, 1, 10), run(2, 12, 20)] }
 }
 
 type Parses = fn(&[u8]) -> bool;
@@ -49,6 +96,9 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
     let source = source_key("events.csv");
     let aggregate_key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
     let position = SourcePosition { first_position: 1, position: 9, digest: [0xd1; 32] };
+    let run_row = run_rows(&run_entries(2)).remove(0);
+    let run_index = run_index_key();
+    let run_index_row = encode_run_index(&run_index, &sound_index());
     let joined_row = encode_joined(&joined, 5);
     let attribute_row = encode_attribute(&attribute, 5, "Scotland");
     let scope_row = encode_scope(&scope, &Scope::Cohort("region=Scotland".into()));
@@ -63,6 +113,8 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
         ("set of scopes", scope_set, scope_set_row, |key, value| decode_scope_set(key, value).map(drop)),
         ("source position", source, source_row, |key, value| decode_source_position(key, value).map(drop)),
         ("aggregate", aggregate_key, aggregate_row, |key, value| decode_aggregate(key, value).map(drop)),
+        ("row of a run", run_row.0, run_row.1, |key, value| RunRow::decode(key, value).map(drop)),
+        ("index of runs", run_index, run_index_row, |key, value| decode_run_index(key, value).map(drop)),
     ]
 }
 
@@ -120,7 +172,7 @@ fn sealed_payloads_of_a_wrong_shape_are_refused() {
 #[test]
 fn keys_of_other_rows_are_refused() {
     let keys: Vec<EncodedKey> = rows().into_iter().map(|(_, key, _, _)| key).collect();
-    let parsers: [(&str, Parses); 7] = [
+    let parsers: [(&str, Parses); 8] = [
         ("transition", |key| parse_transition_key(key).is_ok()),
         ("membership", |key| parse_joined_key(key).is_ok()),
         ("attribute", |key| parse_attribute_key(key).is_ok()),
@@ -128,6 +180,7 @@ fn keys_of_other_rows_are_refused() {
         ("source", |key| parse_source_key(key).is_ok()),
         ("aggregate", |key| parse_aggregate_key(key).is_ok()),
         ("log row", |key| parse_log_row_key(key).is_ok()),
+        ("row of a run", |key| parse_run_row_key(key).is_ok()),
     ];
     let table: Vec<(&str, usize)> =
         parsers.map(|(name, parses)| (name, keys.iter().filter(|key| parses(key)).count())).to_vec();
@@ -140,6 +193,7 @@ fn keys_of_other_rows_are_refused() {
         ("source", 1),
         ("aggregate", 1),
         ("log row", 0),
+        ("row of a run", 1),
     ];
     assert_eq!(table, expected);
     for (name, parses) in parsers {
@@ -221,7 +275,121 @@ fn the_largest_aggregate_still_adds_and_subtracts() {
     assert_eq!(decoded, AggregateState::default());
 }
 
+#[test]
+fn rows_of_a_run_follow_each_other_and_fit_a_page() {
+    let entries = run_entries(1_000);
+    let rows = run_rows(&entries);
+    assert_eq!(rows.len(), 3);
+    let mut previous = RunPlace::START;
+    let mut read = Vec::new();
+    for (key, value) in &rows {
+        assert!(key.len() + value.len() + 100 < 16 * 1024, "{} bytes", value.len());
+        let row = RunRow::decode(key, value).unwrap();
+        assert_eq!((row.run(), row.previous()), (4, previous));
+        assert_eq!(parse_run_row_key(key).unwrap(), (4, row.last()));
+        previous = row.last();
+        read.extend(row.into_entries());
+    }
+    assert_eq!(read, entries);
+    assert!(rows.is_sorted());
+}
+
+#[test]
+fn entries_of_a_run_that_do_not_ascend_are_refused() {
+    let entries = run_entries(3);
+    let decoded = |previous, entries: &[RunEntry]| {
+        let mut builder = RunRowBuilder::new(previous);
+        for entry in entries {
+            builder.push(entry);
+        }
+        let (key, value) = builder.finish(4);
+        RunRow::decode(&key, &value)
+    };
+    assert!(decoded(RunPlace::START, &entries).is_ok());
+    assert!(decoded(entries[0].place, &entries[1..]).is_ok());
+    assert!(decoded(entries[0].place, &entries).is_err());
+    assert!(decoded(RunPlace::START, &[entries[1], entries[0]]).is_err());
+    assert!(decoded(RunPlace::START, &[entries[0], entries[0]]).is_err());
+    assert!(decoded(RunPlace::START, &[]).is_err());
+    let unnumbered = RunEntry { place: RunPlace { user: 7, sequence: 0 }, ..entries[0] };
+    assert!(decoded(RunPlace::START, &[unnumbered]).is_err());
+    // A row under the key of another end.
+    let (_, value) = run_rows(&entries).remove(0);
+    let key = run_row_key(4, RunPlace { user: 9, sequence: 1 });
+    let payload = &value[..value.len() - 4];
+    assert!(RunRow::decode(&key, &seal(&key, payload)).is_err());
+    let zero = run_row_key(0, entries[2].place);
+    assert!(RunRow::decode(&zero, &seal(&zero, payload)).is_err());
+}
+
+#[test]
+fn an_index_that_contradicts_itself_is_refused() {
+    let key = run_index_key();
+    let decoded = |change: &dyn Fn(&mut RunIndex)| {
+        let mut index = sound_index();
+        change(&mut index);
+        decode_run_index(&key, &encode_run_index(&key, &index)).map(|decoded| assert_eq!(decoded, index))
+    };
+    decoded(&|_| {}).unwrap();
+    decoded(&|index| index.runs.clear()).unwrap();
+    decoded(&|index| *index = RunIndex::default()).unwrap();
+    let refused: [&dyn Fn(&mut RunIndex); 11] = [
+        &|index| index.through = 19,
+        &|index| index.next_number = 4,
+        &|index| index.runs[1].number = 4,
+        &|index| index.runs[1].number = 0,
+        &|index| index.runs.swap(0, 1),
+        &|index| index.runs[1].first_sequence = 10,
+        &|index| index.runs[0].first_sequence = 0,
+        &|index| index.runs[1].last_sequence = 11,
+        &|index| index.runs[0].entry_count = 0,
+        &|index| index.runs[0].entry_count = 11,
+        &|index| index.runs[0].last.sequence = 11,
+    ];
+    for (nth, change) in refused.into_iter().enumerate() {
+        assert!(decoded(change).is_err(), "change {nth}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn runs_come_back(
+        run in 1..=u64::MAX,
+        places in prop::collection::btree_set((any::<u64>(), 1..u64::MAX), 1..50),
+        item: u64,
+        signal_type: u16,
+        nanos in -1_000_000_000_000_000_000..=1_000_000_000_000_000_000_i64,
+        event_time_ns: u64,
+        reason in 0..4_usize,
+    ) {
+        let reasons = [None, Some(Withheld::Left), Some(Withheld::AwayPeriod), Some(Withheld::Unknown)];
+        let entries: Vec<RunEntry> = places
+            .into_iter()
+            .map(|(user, sequence)| RunEntry {
+                place: RunPlace { user, sequence },
+                item,
+                signal_type: SignalTypeId(signal_type),
+                weight: weight(nanos),
+                event_time_ns,
+                withheld: reasons[reason],
+            })
+            .collect();
+        let mut builder = RunRowBuilder::new(RunPlace::START);
+        for entry in &entries {
+            builder.push(entry);
+        }
+        let (key, value) = builder.finish(run);
+        let row = RunRow::decode(&key, &value).unwrap();
+        prop_assert_eq!(row.run(), run);
+        prop_assert_eq!(row.entries(), &entries[..]);
+    }
+
+    #[test]
+    fn keys_of_runs_sort_as_places_do(a: (u64, u64, u64), b: (u64, u64, u64)) {
+        let key = |(run, user, sequence)| run_row_key(run, RunPlace { user, sequence });
+        prop_assert_eq!(key(a).cmp(&key(b)), a.cmp(&b));
+    }
+
     #[test]
     fn transitions_come_back(user: u64, sequence: u64, is_leave: bool, at_ns: u64) {
         let kind = if is_leave { TransitionKind::Leave } else { TransitionKind::Rejoin };
