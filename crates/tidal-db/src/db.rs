@@ -148,7 +148,6 @@ impl TidalDb {
         {
             return Err(Error::BehindExpected { expected, found: head.last_sequence });
         }
-        let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &aggregates, &head)?;
         let runs = read_run_index(&storage)?;
         if runs.through > head.last_sequence {
             return Err(Error::damaged(format!(
@@ -156,6 +155,7 @@ impl TidalDb {
                 head.last_sequence, runs.through
             )));
         }
+        let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &aggregates, &head)?;
 
         let mut found = Fingerprint::default();
         let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;

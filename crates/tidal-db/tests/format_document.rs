@@ -17,22 +17,24 @@ use std::fmt::Write as _;
 
 use format::document::Document;
 use format::example::{Example, hex};
-use format::story::{CHECKPOINT_SEQUENCE, FLAGS, HEADER_LEN, ITEM, Story, T, USER};
+use format::story::{CHECKPOINT_SEQUENCE, FLAGS, HEADER_LEN, ITEM, RUN_SEQUENCE, Story, T, USER};
 use sha2::{Digest, Sha256};
 use tidal_db::{
     Action, DEFAULT_RECOVERY_ENTRIES, Event, MAX_COMMUNITIES_PER_USER, Predicate, Schema, Weight, Withheld,
 };
 use tidal_entities::community::{CommunityMembership, serialize_membership};
 use tidal_entities::{
-    AwayPeriods, Fingerprint, HalfLife, LogEntry, LogRowBuilder, ScopeId, ScopeSetId, SignalEntry,
+    AwayPeriods, Fingerprint, HalfLife, LogEntry, LogRowBuilder, RunPlace, ScopeId, ScopeSetId, SignalEntry,
     SignalTypeId, aggregate_key, checkpoint_key, decode_aggregate, decode_checkpoint, encode_schema,
-    log_row_key, schema_key, seal, source_key, transition_key,
+    log_row_key, run_index_key, run_row_key, schema_key, seal, source_key, transition_key,
 };
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::{FORMAT_VERSION, MAX_KEY_BYTES, MAX_VALUE_BYTES, Partition};
 use xxhash_rust::xxh3::xxh3_64;
 
 const ID: [usize; 3] = [8, 1, 1];
+
+const RUN_ENTRY_LEN: usize = 43;
 
 /// The lengths of the fields of a key whose suffix has these.
 fn key_fields(suffix: &[usize]) -> Vec<usize> {
@@ -85,6 +87,11 @@ fn record_examples(story: &Story) -> Vec<Example> {
     let key = checkpoint_key();
     row("checkpoint", &key, &[10], &system(&key), &[8, 8, 8, 8, 8, 8, 4]);
 
+    let key = run_row_key(1, RunPlace { user: USER, sequence: RUN_SEQUENCE });
+    row("run-row", &key, &[8, 8], &system(&key), &[8, 8, 5 * RUN_ENTRY_LEN, 4]);
+    let key = run_index_key();
+    row("run-index", &key, &[4], &system(&key), &[8, 8, 8, 1, 8, 8, 8, 8, 8, 4]);
+
     let key = aggregate_key(ITEM, ScopeId(2), SignalTypeId(0));
     row("aggregate", &key, &[4, 2], &story.value(Partition::Items, &key), &[8, 8, 16, 8, 24, 4]);
     examples.push(never);
@@ -115,6 +122,14 @@ fn entry_examples(story: &Story) -> Vec<Example> {
         // One commit of `apply`: the signal, and behind it the position that its source has reached.
         Example::new("entry-source-position", &entries(8, applied)[signal_len..], &position),
     ]
+}
+
+/// The second entry of the run: the first signal that was withheld.
+fn run_entry_example(story: &Story) -> Example {
+    let row =
+        story.value(Partition::System, &run_row_key(1, RunPlace { user: USER, sequence: RUN_SEQUENCE }));
+    let second = 16 + RUN_ENTRY_LEN;
+    Example::new("run-entry", &row[second..second + RUN_ENTRY_LEN], &[8, 8, 8, 2, 8, 8, 1])
 }
 
 fn event(action: Action) -> Event {
@@ -175,6 +190,7 @@ fn all_examples(story: &Story) -> Vec<Example> {
     examples.extend(entry_examples(story));
     examples.extend(event_examples());
     examples.extend(fingerprint_examples(story));
+    examples.push(run_entry_example(story));
     examples
 }
 

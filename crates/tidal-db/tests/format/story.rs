@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use tidal_db::{
     Action, Config, Durability, Event, ManualClock, MembershipStatus, Schema, Storage, TidalDb, Weight,
 };
-use tidal_entities::{checkpoint_key, decode_checkpoint, decode_source_position, source_key};
+use tidal_entities::{
+    checkpoint_key, decode_checkpoint, decode_run_index, decode_source_position, run_index_key, source_key,
+};
 use tidal_keys::Tag;
 use tidal_storage::{Medium, MemoryMedium, Partition, WriteBatch};
 
@@ -23,6 +25,9 @@ pub const T: u64 = 1_700_000_000_000_000_000;
 
 /// The first checkpoint goes up to here.
 pub const CHECKPOINT_SEQUENCE: u64 = 12;
+
+/// The first run goes up to here.
+pub const RUN_SEQUENCE: u64 = CHECKPOINT_SEQUENCE + 1;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// The header and both commit slots of the engine.
@@ -107,7 +112,7 @@ fn schema() -> Schema {
 fn config(clock: Arc<ManualClock>) -> Config {
     let config = TidalDb::builder().schema(schema()).clock(clock).durability(Durability::Immediate);
     // A checkpoint begins after a quarter of these entries.
-    config.recovery_entries(4 * CHECKPOINT_SEQUENCE)
+    config.recovery_entries(4 * CHECKPOINT_SEQUENCE).run_entries(RUN_SEQUENCE)
 }
 
 impl Story {
@@ -137,7 +142,9 @@ impl Story {
         let [first, second] = Self::source_events();
         story.step("apply one", |db| db.apply("queue", 1, [first]).map(drop));
         story.step("apply another", |db| db.apply("queue", 2, [second]).map(drop));
-        story.checkpoint();
+        let checkpoint = ["last signal", "slice of the checkpoint", "end of the checkpoint"];
+        story.background(&checkpoint, Self::has_checkpoint);
+        story.background(&["one more signal", "run"], Self::has_run);
         story
     }
 
@@ -169,21 +176,21 @@ impl Story {
         self.note_live(name, &before, counts);
     }
 
-    /// One signal more, and the checkpoint that begins with it: a step for each commit. The checkpoint
-    /// does not wait for anybody to look, so its commits are told from what each sync left.
-    fn checkpoint(&mut self) {
+    /// One signal more, and what begins with it in the background: a step for each commit. That does
+    /// not wait for anybody to look, so its commits are told from what each sync left.
+    fn background(&mut self, names: &[&'static str], is_done: fn(&Self) -> bool) {
         let mut before = self.all_rows();
         let mut counts_before = self.medium.counts();
         self.medium.is_recorded.store(true, Ordering::Relaxed);
         self.db.signal(USER, ITEM, "view", 1.0).unwrap();
         let patience = Instant::now();
-        while !self.has_checkpoint() {
-            assert!(patience.elapsed() < Duration::from_secs(60), "no checkpoint came");
+        while !is_done(self) {
+            assert!(patience.elapsed() < Duration::from_secs(60), "{names:?} did not come");
             std::thread::sleep(Duration::from_millis(1));
         }
         self.medium.is_recorded.store(false, Ordering::Relaxed);
         let synced = std::mem::take(&mut *self.medium.synced.lock().unwrap());
-        let mut names = ["last signal", "slice of the checkpoint", "end of the checkpoint"].into_iter();
+        let mut names = names.iter();
         for (image, counts) in synced {
             let flags = image[FLAGS];
             let medium = Arc::new(MemoryMedium::from_bytes(image));
@@ -202,6 +209,12 @@ impl Story {
         let key = checkpoint_key();
         let value = self.storage.system_engine().get(&key).unwrap();
         value.is_some_and(|value| decode_checkpoint(&key, &value).unwrap().floor == CHECKPOINT_SEQUENCE)
+    }
+
+    fn has_run(&self) -> bool {
+        let key = run_index_key();
+        let value = self.storage.system_engine().get(&key).unwrap();
+        value.is_some_and(|value| decode_run_index(&key, &value).unwrap().through == RUN_SEQUENCE)
     }
 
     /// Notes what a call that has returned did.
