@@ -23,12 +23,16 @@ use crate::{Error, Result};
 /// So many runs of one level are merged into one of the next.
 const MERGED_RUNS: usize = 8;
 
-/// Slices of merges and removals for each new run, where the log does not wait. A signal is written and
-/// removed once a level, so up to some billions of signals merges keep up with that.
-const SLICES_PER_RUN: usize = 16;
+/// Slices of merges and removals for each new run, where the log does not wait. Of each level a run
+/// costs 6 slices that are written and 2 that are removed, so hundreds of millions of signals are kept
+/// up with even so.
+const SLICES_PER_RUN: usize = 32;
 
-/// Rows of a commit, a megabyte: a few milliseconds of the one writer there is.
-const SLICE_ROWS: usize = 64;
+/// Rows of a commit, 256 KiB: a millisecond or two of the one writer there is.
+const SLICE_ROWS: usize = 16;
+
+/// Rows that one commit removes, for each that one would write: their pages are not written.
+const REMOVED_PER_ROW: usize = 4;
 
 /// Makes runs and merges them. There is one for each database on disk.
 #[derive(Debug)]
@@ -49,7 +53,7 @@ pub(crate) struct RunMaker {
 impl RunMaker {
     pub(crate) fn new(storage: Storage, log: Arc<LogWriter>, index: RunIndex, interval: u64) -> Self {
         // Short runs have slices too, so that tests need no long ones.
-        let slice_rows = usize::try_from(interval / 512).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
+        let slice_rows = usize::try_from(interval / 2_048).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
         Self { storage, log, index, interval, slice_rows, merges: BTreeMap::new(), gone: VecDeque::new() }
     }
 
@@ -191,9 +195,8 @@ impl RunMaker {
     fn remove_slice(&self, number: u64) -> Result<bool> {
         let mut slice = WriteBatch::new();
         let key = run_row_key(number, RunPlace::START);
-        for row in
-            self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.take(self.slice_rows)
-        {
+        let rows = self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?;
+        for row in rows.take(self.slice_rows * REMOVED_PER_ROW) {
             let (key, _) = row?;
             if !parse_run_row_key(&key).is_ok_and(|(found, _)| found == number) {
                 break;
