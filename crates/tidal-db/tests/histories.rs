@@ -423,6 +423,41 @@ fn an_index_that_is_damaged_or_ahead_of_the_log_is_refused() {
     assert!(named.iter().any(|difference| difference.what.contains("none is for the signal")), "{named:?}");
 }
 
+/// An interrupted run left many rows under the number that the index would give next, and there is a
+/// run to be made at once.
+#[test]
+fn rows_that_an_interrupted_run_left_are_never_taken_for_a_new_one() {
+    let (image, _) = run_image();
+    let medium = Arc::new(MemoryMedium::from_bytes(image));
+    let (db, _) = open_on(&medium, small_runs(1_000_000));
+    db.apply("views", 5_501, views(5_500, 7_000, 50)).unwrap();
+    db.close().unwrap();
+
+    let storage = Storage::options().open_on(medium.clone()).unwrap();
+    let expected = logged(&storage);
+    let number = index(&storage).next_number;
+    let entry = RunEntry { place: RunPlace::START, ..run_entry_of(&run_rows(&storage)[0]) };
+    let (mut left, mut previous) = (WriteBatch::new(), RunPlace::START);
+    for user in 0..400 {
+        let mut builder = RunRowBuilder::new(previous);
+        previous = RunPlace { user, sequence: 1 };
+        builder.push(&RunEntry { place: previous, ..entry });
+        let (key, value) = builder.finish(number);
+        left.put(Partition::System, &key, &value);
+    }
+    storage.commit(left).unwrap();
+    storage.close().unwrap();
+
+    let (db, storage) = open_on(&medium, small_runs(500));
+    wait_until_tidy(&storage, 500);
+    assert_all(&db, &expected, 50);
+    assert!(db.verify().unwrap().differences.is_empty());
+}
+
+fn run_entry_of((key, value): &(Vec<u8>, Vec<u8>)) -> RunEntry {
+    RunRow::decode(key, value).unwrap().entries()[0]
+}
+
 /// Damage to what can be made again must not stop a leave.
 #[test]
 fn damaged_runs_stop_neither_signals_nor_leaves() {
