@@ -152,7 +152,8 @@ impl Iterator for History {
 impl TidalDb {
     /// All signals of `user_id` in order of delivery, those included that are not on disk yet, as
     /// they are at the moment of the call. On disk it reads little more than what it returns, and the
-    /// newest part of the log; a database that is never on disk has its whole log read.
+    /// newest part of the log: some 32,768 entries, or more while the background work catches up with
+    /// many signals at once. Of a database that is never on disk it reads the whole log.
     ///
     /// # Errors
     ///
