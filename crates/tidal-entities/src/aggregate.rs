@@ -1,12 +1,14 @@
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key, parse_key};
 
 use crate::{
-    CodecError, Contribution, HalfLife, ScopeId, ScoreSums, SignalTypeId, Weight,
+    CodecError, Contribution, HalfLife, ScopeId, ScoreSums, SignalTypeId, Weight, Window, WindowAggregate,
+    WindowError,
     packed_nanos::PackedNanos,
     reader::Reader,
     score::{EpochSum, WideSum},
     sealed::{seal_in_place, unseal},
     weight_sum_to_f64,
+    window::{NO_EPOCH, WindowSums, decode_windows, encode_windows},
 };
 
 /// What all signals of one scope, item and signal type add up to, at one time.
@@ -26,6 +28,9 @@ pub struct Aggregate {
 ///
 /// The same signals always lead to equal states, in whatever order and with whatever detours.
 /// One database has one half-life for a signal type, so the half-life is not kept here; pass the same one each time.
+///
+/// [Windows](Window) are kept of signals that are added as [`Contribution::windowed`]; then all must be. What is kept
+/// for them follows the newest signal, and is taken away again as long as it is kept.
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,10 +53,12 @@ pub struct AggregateState {
     count: u64,
     weight_nanos: PackedNanos,
     score: ScoreSums,
+    // None of a type without windows, and where there is no signal.
+    windows: Option<Box<WindowSums>>,
 }
 
-// There may be millions in memory. What a state holds beyond one epoch comes on top.
-const _: () = assert!(size_of::<AggregateState>() == 64);
+// There may be millions in memory. What a state holds beyond one epoch, and windows, come on top.
+const _: () = assert!(size_of::<AggregateState>() == 72);
 
 /// Why a signal cannot be taken away from an aggregate: it was never added. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,6 +71,10 @@ pub enum SubtractError {
     /// There is one signal in the aggregate, and it is another one.
     #[error("aggregate holds one signal, and it is not the one to be taken away: rebuild it from the events")]
     OtherSignal,
+
+    /// There is no such signal in the aggregate at that time.
+    #[error("aggregate holds no such signal of that time: rebuild it from the events")]
+    OtherTime,
 }
 
 impl AggregateState {
@@ -95,6 +106,10 @@ impl AggregateState {
         let weight_nanos = self.weight_nanos() + i128::from(contribution.weight().nanos());
         self.weight_nanos = PackedNanos::new(weight_nanos);
         self.score.add_contribution(contribution);
+        if let Some(bucket) = contribution.bucket() {
+            let windows = self.windows.get_or_insert_with(|| Box::new(WindowSums::new(bucket)));
+            windows.add(bucket, contribution.weight().nanos());
+        }
     }
 
     /// Adds all signals of another aggregate of the same signal type.
@@ -111,7 +126,12 @@ impl AggregateState {
     /// As [`subtract`](Self::subtract).
     pub fn subtract_contribution(&mut self, contribution: &Contribution) -> Result<(), SubtractError> {
         let count = self.count.checked_sub(1).ok_or(SubtractError::Empty)?;
-        let weight_nanos = self.weight_nanos() - i128::from(contribution.weight().nanos());
+        let nanos = contribution.weight().nanos();
+        let can_hold = |bucket| self.windows.as_ref().is_some_and(|windows| windows.can_hold(bucket, nanos));
+        if !contribution.bucket().is_none_or(can_hold) {
+            return Err(SubtractError::OtherTime);
+        }
+        let weight_nanos = self.weight_nanos() - i128::from(nanos);
         if count == 0 && weight_nanos != 0 {
             return Err(SubtractError::OtherSignal);
         }
@@ -121,6 +141,12 @@ impl AggregateState {
             return Err(SubtractError::OtherSignal);
         }
         (self.count, self.weight_nanos) = (count, PackedNanos::new(weight_nanos));
+        if let (Some(bucket), Some(windows)) = (contribution.bucket(), &mut self.windows) {
+            windows.subtract(bucket, nanos);
+        }
+        if count == 0 {
+            self.windows = None;
+        }
         Ok(())
     }
 
@@ -140,6 +166,29 @@ impl AggregateState {
     #[must_use]
     pub const fn score(&self) -> &ScoreSums {
         &self.score
+    }
+
+    /// Whether windows are kept of its signals.
+    #[must_use]
+    pub const fn has_windows(&self) -> bool {
+        self.windows.is_some()
+    }
+
+    /// Whether windows of both states are read from the same sums.
+    #[must_use]
+    pub fn has_same_windows(&self, other: &Self) -> bool {
+        self.windows == other.windows
+    }
+
+    /// What the window that ends at a time, in ns since the Unix epoch, holds. The whole bucket of that time counts,
+    /// also what is ahead of it there; later buckets do not.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::NotKept`] if the signals were added without windows; [`WindowError::Passed`] if the window
+    /// reaches further back than what is kept, see [`Window`]: never if it ends no earlier than the newest signal.
+    pub fn window(&self, window: Window, at_ns: u64) -> Result<WindowAggregate, WindowError> {
+        self.windows.as_ref().ok_or(WindowError::NotKept)?.sum_at(window, at_ns)
     }
 
     /// Whether there is no signal.
@@ -202,6 +251,9 @@ pub fn encode_aggregate(key: &[u8], mark: u64, state: &AggregateState) -> Vec<u8
         row.extend_from_slice(&epoch.to_le_bytes());
         row.extend_from_slice(&sum.to_le_bytes());
     }
+    if let Some(windows) = &state.windows {
+        encode_windows(windows, &mut row);
+    }
     seal_in_place(key, &mut row);
     row
 }
@@ -232,8 +284,13 @@ pub fn decode_aggregate(key: &[u8], value: &[u8]) -> Result<(u64, AggregateState
         });
     }
     let mut epochs: Vec<EpochSum> = Vec::new();
+    let mut windows = None;
     while !reader.is_empty() {
         let epoch = reader.u64()?;
+        if epoch == NO_EPOCH {
+            windows = Some(Box::new(decode_windows(&mut reader, count)?));
+            break;
+        }
         let sum = WideSum::from_limbs(reader.u64()?, reader.u64()?, reader.i64()?);
         let is_ascending = epochs.last().is_none_or(|last| last.epoch < epoch);
         if !is_ascending || sum.is_zero() || !sum.can_be_sum_of(count) {
@@ -251,6 +308,7 @@ pub fn decode_aggregate(key: &[u8], value: &[u8]) -> Result<(u64, AggregateState
             count,
             weight_nanos: PackedNanos::new(weight_nanos),
             score: ScoreSums::from_epochs(epochs),
+            windows,
         },
     ))
 }

@@ -11,7 +11,7 @@
 //! | who has left | [`community`], [`Transition`], [`AwayPeriods`], [`Withheld`] |
 //! | what happened | [`Event`], [`Action`], [`LogEntry`], [`LogRow`], [`LogRowBuilder`], [`RunRow`], [`RunIndex`] |
 //! | who takes it | [`Scope`], [`ScopeId`], [`ScopeSetId`], [`Schema`], [`Predicate`] |
-//! | how it is counted | [`Weight`], [`HalfLife`], [`ScoreSums`], [`AggregateState`], [`Aggregate`] |
+//! | how it is counted | [`Weight`], [`HalfLife`], [`ScoreSums`], [`AggregateState`], [`Aggregate`], [`Window`] |
 //! | how it is stored | [`seal`], [`unseal`], and the `*_key`, `encode_*`, `decode_*` functions |
 //!
 //! # Rows
@@ -68,6 +68,7 @@ mod source;
 mod transition;
 mod user_rows;
 mod weight;
+mod window;
 mod withheld;
 
 pub use aggregate::{
@@ -110,4 +111,5 @@ pub use user_rows::{
     parse_attribute_key, parse_joined_key,
 };
 pub use weight::{Weight, WeightError, format_nanos, weight_sum_to_f64};
+pub use window::{Window, WindowAggregate, WindowError};
 pub use withheld::{Withheld, WithheldCounts};

@@ -6,7 +6,7 @@ mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{HalfLife, Scope};
+use crate::{Contribution, HalfLife, Scope, Weight};
 
 pub use builder::SchemaBuilder;
 pub use error::SchemaError;
@@ -27,6 +27,20 @@ pub struct SignalType {
     pub name: String,
     /// After how long a signal of this type counts for half as much in a score.
     pub half_life: HalfLife,
+    /// Whether [windows](crate::Window) are kept of it.
+    pub is_windowed: bool,
+}
+
+impl SignalType {
+    /// What a signal of this type adds to each aggregate that takes it.
+    #[must_use]
+    pub fn contribution(&self, weight: Weight, event_time_ns: u64) -> Contribution {
+        if self.is_windowed {
+            Contribution::windowed(weight, event_time_ns, self.half_life)
+        } else {
+            Contribution::new(weight, event_time_ns, self.half_life)
+        }
+    }
 }
 
 /// Which signals there are and which cohorts take them.
@@ -76,8 +90,14 @@ impl Schema {
     /// The id and the half-life of a signal type, or `None` if it is not declared.
     #[must_use]
     pub fn signal_type(&self, name: &str) -> Option<(SignalTypeId, HalfLife)> {
-        let id = *self.ids_by_name.get(name)?;
-        Some((id, self.signal_type_by_id(id)?.half_life))
+        let declared = self.signal_type_by_name(name)?;
+        Some((declared.id, declared.half_life))
+    }
+
+    /// The signal type with a name, or `None` if it is not declared.
+    #[must_use]
+    pub fn signal_type_by_name(&self, name: &str) -> Option<&SignalType> {
+        self.signal_type_by_id(*self.ids_by_name.get(name)?)
     }
 
     /// The signal type with an id, or `None` if there is none.

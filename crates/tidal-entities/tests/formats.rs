@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use common::{hex, labelled, labelled_row};
 use tidal_entities::{
-    Action, AggregateState, Checkpoint, Event, Fingerprint, HalfLife, LogEntry, LogRowBuilder, Predicate,
-    Run, RunEntry, RunIndex, RunPlace, RunRowBuilder, Schema, Scope, ScopeId, ScopeSetId, SignalEntry,
-    SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld, WithheldCounts,
+    Action, AggregateState, Checkpoint, Contribution, Event, Fingerprint, HalfLife, LogEntry, LogRowBuilder,
+    Predicate, Run, RunEntry, RunIndex, RunPlace, RunRowBuilder, Schema, Scope, ScopeId, ScopeSetId,
+    SignalEntry, SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld, WithheldCounts,
     aggregate_key, attribute_key, checkpoint_key,
     community::{CommunityMembership, MembershipStatus, serialize_membership},
     encode_aggregate, encode_attribute, encode_checkpoint, encode_joined, encode_run_index, encode_schema,
@@ -319,6 +319,54 @@ fn aggregate_row() {
     ];
     let suffix = [("scope, big-endian", 4), ("signal type, big-endian", 2)];
     insta::assert_snapshot!("v1_aggregate", labelled_row(&suffix, &fields, &key, &row));
+}
+
+#[test]
+fn aggregate_row_with_windows() {
+    let key = aggregate_key(ITEM, ScopeId(0x0102_0304), SignalTypeId(0x0506));
+    let hour_ns = 3_600_000_000_000;
+    let minute_ns = hour_ns / 60;
+    let mut state = AggregateState::default();
+    for (text, at_ns) in [
+        ("2.5", 500_000 * hour_ns),
+        ("-1", 500_000 * hour_ns - 20 * minute_ns),
+        ("0.5", 500_000 * hour_ns - 3 * hour_ns),
+        // Not kept in a bucket.
+        ("8", 499_000 * hour_ns),
+    ] {
+        state.add_contribution(&Contribution::windowed(weight(text), at_ns, HalfLife::MAX));
+    }
+    let row = encode_aggregate(&key, SEQUENCE, &state);
+    let bucket = |age| [(age, 1), ("count", 8), ("weight sum in units of 1e-9", 16)];
+    let fields = [
+        &[
+            ("mark: applied up to this sequence", 8),
+            ("count", 8),
+            ("weight sum in units of 1e-9", 16),
+            ("epoch", 8),
+            ("its sum", 24),
+            ("no epoch: windows follow", 8),
+            ("newest bucket of 5 minutes", 4),
+            ("how many buckets of 5 minutes", 1),
+        ][..],
+        &bucket("age: in buckets before the newest"),
+        &bucket("age"),
+        &[("how many buckets of an hour", 1)],
+        &bucket("age"),
+        &bucket("age"),
+        &bucket("age"),
+    ]
+    .concat();
+    let suffix = [("scope, big-endian", 4), ("signal type, big-endian", 2)];
+    insta::assert_snapshot!("v1_aggregate_with_windows", labelled_row(&suffix, &fields, &key, &row));
+}
+
+#[test]
+fn schema_row_with_windows() {
+    let day = Duration::from_secs(86_400);
+    let schema = Schema::builder().signal("like", day).windowed("view", 7 * day).build().unwrap();
+    let row = encode_schema(&schema_key(), &schema).unwrap();
+    insta::assert_snapshot!("v1_schema_with_windows", str::from_utf8(&row[..row.len() - 4]).unwrap());
 }
 
 #[test]

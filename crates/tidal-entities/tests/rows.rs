@@ -14,15 +14,15 @@ mod common;
 use common::{chain, single_bit_flips};
 use proptest::prelude::*;
 use tidal_entities::{
-    AggregateState, CodecError, HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace, RunRow,
-    RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition, TransitionKind,
-    Weight, Withheld, aggregate_key, attribute_key, decode_aggregate, decode_attribute, decode_joined,
-    decode_run_index, decode_scope, decode_scope_set, decode_source_position, decode_transition,
-    encode_aggregate, encode_attribute, encode_joined, encode_run_index, encode_scope, encode_scope_set,
-    encode_source_position, encode_transition, joined_key, parse_aggregate_key, parse_attribute_key,
-    parse_interned_key, parse_joined_key, parse_log_row_key, parse_run_row_key, parse_source_key,
-    parse_transition_key, run_index_key, run_row_key, scope_key, scope_set_key, seal, source_key,
-    transition_key, unseal,
+    AggregateState, CodecError, Contribution, HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace,
+    RunRow, RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition,
+    TransitionKind, Weight, Withheld, aggregate_key, attribute_key, decode_aggregate, decode_attribute,
+    decode_joined, decode_run_index, decode_scope, decode_scope_set, decode_source_position,
+    decode_transition, encode_aggregate, encode_attribute, encode_joined, encode_run_index, encode_scope,
+    encode_scope_set, encode_source_position, encode_transition, joined_key, parse_aggregate_key,
+    parse_attribute_key, parse_interned_key, parse_joined_key, parse_log_row_key, parse_run_row_key,
+    parse_source_key, parse_transition_key, run_index_key, run_row_key, scope_key, scope_set_key, seal,
+    source_key, transition_key, unseal,
 };
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key};
 
@@ -82,6 +82,15 @@ fn sound_index() -> RunIndex {
     RunIndex { through: 30, next_number: 5, runs: vec![run(4, 1, 10), run(2, 12, 20)] }
 }
 
+fn windowed_aggregate() -> AggregateState {
+    let mut state = AggregateState::default();
+    for (nanos, hour) in [(5, 1_000), (-7, 990)] {
+        let at_ns = hour * 3_600_000_000_000;
+        state.add_contribution(&Contribution::windowed(weight(nanos), at_ns, HalfLife::MAX));
+    }
+    state
+}
+
 type Parses = fn(&[u8]) -> bool;
 type Decode = fn(&[u8], &[u8]) -> Result<(), CodecError>;
 
@@ -105,6 +114,7 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
     let scope_set_row = encode_scope_set(&scope_set, &[ScopeId(1), ScopeId(2)]);
     let source_row = encode_source_position(&source, &position);
     let aggregate_row = encode_aggregate(&aggregate_key, 5, &aggregate());
+    let windowed_row = encode_aggregate(&aggregate_key, 5, &windowed_aggregate());
     vec![
         ("transition", transition_key, transition, |key, value| decode_transition(key, value).map(drop)),
         ("membership", joined, joined_row, |key, value| decode_joined(key, value).map(drop)),
@@ -112,6 +122,9 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
         ("scope", scope, scope_row, |key, value| decode_scope(key, value).map(drop)),
         ("set of scopes", scope_set, scope_set_row, |key, value| decode_scope_set(key, value).map(drop)),
         ("source position", source, source_row, |key, value| decode_source_position(key, value).map(drop)),
+        ("aggregate with windows", aggregate_key.clone(), windowed_row, |key, value| {
+            decode_aggregate(key, value).map(drop)
+        }),
         ("aggregate", aggregate_key, aggregate_row, |key, value| decode_aggregate(key, value).map(drop)),
         ("row of a run", run_row.0, run_row.1, |key, value| RunRow::decode(key, value).map(drop)),
         ("index of runs", run_index, run_index_row, |key, value| decode_run_index(key, value).map(drop)),
@@ -191,7 +204,8 @@ fn keys_of_other_rows_are_refused() {
         ("attribute", 2),
         ("interned", 2),
         ("source", 1),
-        ("aggregate", 1),
+        // One with windows and one without.
+        ("aggregate", 2),
         ("log row", 0),
         ("row of a run", 1),
     ];

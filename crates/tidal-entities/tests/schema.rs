@@ -209,6 +209,8 @@ fn differences_are_named() {
             Predicate::not(Predicate::or([Predicate::eq("region", "Wales"), Predicate::and([])])),
         ),
         base().signal("like", DAY),
+        base().windowed("like", DAY),
+        Schema::builder().windowed("view", 7 * DAY).signal("submit", 180 * DAY),
         base().cohorts_by("plan"),
         base().cohort("south", nested(1)),
     ];
@@ -280,6 +282,34 @@ fn predicates() -> impl Strategy<Value = Predicate> {
             inner.prop_map(Predicate::not),
         ]
     })
+}
+
+#[test]
+fn windows_are_decided_once_and_kept() {
+    let without = Schema::builder().signal("view", DAY);
+    let with = Schema::builder().windowed("view", DAY);
+    for (stored, given, said) in [
+        (&without, &with, "no windows in the database and windows"),
+        (&with, &without, "windows in the database and no windows"),
+    ] {
+        let (stored, given) = (stored.clone().build().unwrap(), given.clone().build().unwrap());
+        let error = Schema::extend(&stored, &given).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    let stored_schema = without.clone().build().unwrap();
+    let more = without.windowed("like", DAY).build().unwrap();
+    let extended = Schema::extend(&stored_schema, &more).unwrap();
+    assert_eq!(extended, more);
+    assert_eq!(decode_schema(&schema_key(), &stored(&extended)).unwrap(), extended);
+    // Said where it is so, and nowhere else.
+    let of = |windows: &str| {
+        let json = format!(
+            r#"{{"signal_types":[{{"name":"view","half_life_ns":1000000000{windows}}}],"cohorts_by":[],"cohorts":[]}}"#
+        );
+        decode_schema(&schema_key(), &seal(&schema_key(), json.as_bytes())).is_ok()
+    };
+    let accepted = ["", r#","windows":true"#, r#","windows":false"#, r#","windows":1"#].map(of);
+    assert_eq!(accepted, [true, true, false, false]);
 }
 
 proptest! {

@@ -12,7 +12,7 @@ pub(super) fn extend(stored: &Schema, given: &Schema) -> Result<Schema, SchemaEr
     let mut builder = SchemaBuilder::default();
     let added = given.signal_types.iter().filter(|given| stored.signal_type(&given.name).is_none());
     for signal_type in stored.signal_types.iter().chain(added) {
-        builder = builder.signal(&signal_type.name, signal_type.half_life.into());
+        builder = builder.declare(&signal_type.name, signal_type.half_life.into(), signal_type.is_windowed);
     }
     for attribute in &given.cohorts_by {
         builder = builder.cohorts_by(attribute);
@@ -24,14 +24,21 @@ pub(super) fn extend(stored: &Schema, given: &Schema) -> Result<Schema, SchemaEr
 }
 
 fn loss_or_change(stored: &Schema, given: &Schema) -> Option<String> {
-    let signal_type = stored.signal_types.iter().find_map(|stored| match given.signal_type(&stored.name) {
-        None => Some(only_in_database("signal type", &stored.name)),
-        Some((_, half_life)) if half_life != stored.half_life => Some(format!(
-            "signal type {:?} has a half-life of {} in the database and of {half_life} in the given schema",
-            stored.name, stored.half_life,
-        )),
-        Some(_) => None,
-    });
+    let signal_type =
+        stored.signal_types.iter().find_map(|stored| match given.signal_type_by_name(&stored.name) {
+            None => Some(only_in_database("signal type", &stored.name)),
+            Some(given) if given.half_life != stored.half_life => Some(format!(
+                "signal type {:?} has a half-life of {} in the database and of {} in the given schema",
+                stored.name, stored.half_life, given.half_life,
+            )),
+            Some(given) if given.is_windowed != stored.is_windowed => Some(format!(
+                "signal type {:?} keeps {} in the database and {} in the given schema",
+                stored.name,
+                windows(stored.is_windowed),
+                windows(given.is_windowed),
+            )),
+            Some(_) => None,
+        });
     let cohorts_by = || {
         stored.cohorts_by.difference(&given.cohorts_by).next().map(|name| only_in_database(GROUPING, name))
     };
@@ -66,6 +73,10 @@ fn addition(stored: &Schema, given: &Schema) -> Option<String> {
 }
 
 const GROUPING: &str = "grouping by attribute";
+
+fn windows(is_windowed: bool) -> &'static str {
+    if is_windowed { "windows" } else { "no windows" }
+}
 
 fn only_in_database(what: &str, name: &str) -> String {
     format!("{what} {name:?} is in the database, but not in the given schema")

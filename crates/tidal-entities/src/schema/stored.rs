@@ -23,6 +23,9 @@ struct StoredSchema {
 struct StoredSignalType {
     name: String,
     half_life_ns: u64,
+    // Written only where it is true, so that schemas without windows are the bytes they were.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    windows: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +55,7 @@ pub fn encode_schema(key: &[u8], schema: &Schema) -> Result<Vec<u8>, CodecError>
             .map(|signal_type| StoredSignalType {
                 name: signal_type.name.clone(),
                 half_life_ns: signal_type.half_life.ns(),
+                windows: signal_type.is_windowed,
             })
             .collect(),
         cohorts_by: schema.cohorts_by.iter().cloned().collect(),
@@ -75,8 +79,8 @@ pub fn decode_schema(key: &[u8], value: &[u8]) -> Result<Schema, CodecError> {
     let stored: StoredSchema =
         serde_json::from_slice(unseal(key, value)?).map_err(|error| CodecError::Json(error.into()))?;
     let mut builder = SchemaBuilder::default();
-    for StoredSignalType { name, half_life_ns } in stored.signal_types {
-        builder = builder.signal(name, Duration::from_nanos(half_life_ns));
+    for StoredSignalType { name, half_life_ns, windows } in stored.signal_types {
+        builder = builder.declare(name, Duration::from_nanos(half_life_ns), windows);
     }
     for attribute in stored.cohorts_by {
         builder = builder.cohorts_by(attribute);

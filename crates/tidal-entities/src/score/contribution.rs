@@ -1,5 +1,8 @@
 use super::{EPOCH_HALF_LIVES, FRACTION_BITS, exp2::exp2};
-use crate::{HalfLife, Weight};
+use crate::{
+    HalfLife, Weight,
+    window::{NO_BUCKET, bucket_of},
+};
 
 /// What one signal adds to a score, as an integer.
 ///
@@ -11,12 +14,19 @@ use crate::{HalfLife, Weight};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Contribution {
     weight: Weight,
-    epoch: u64,
+    // Both fit, which keeps this at 32 bytes: checkpoints hold a million.
+    epoch: u32,
+    bucket: u32,
     value: i128,
 }
 
+const _: () = {
+    assert!(size_of::<Contribution>() == 32);
+    assert!(u64::MAX / HalfLife::MIN.ns() / EPOCH_HALF_LIVES as u64 <= u32::MAX as u64);
+};
+
 impl Contribution {
-    /// Works out what a signal adds. Every event time is fine, 0 and `u64::MAX` included.
+    /// Works out what a signal adds, without windows. Every event time is fine, 0 and `u64::MAX` included.
     #[must_use]
     pub fn new(weight: Weight, event_time_ns: u64, half_life: HalfLife) -> Self {
         let place = EpochPlace::new(event_time_ns, half_life);
@@ -33,7 +43,13 @@ impl Contribution {
         // Below 2^127, as the assertion beside CONTRIBUTION_BITS proves.
         let magnitude = magnitude.cast_signed();
         let value = if weight.nanos() < 0 { -magnitude } else { magnitude };
-        Self { weight, epoch: place.epoch, value }
+        Self { weight, epoch: place.epoch, bucket: NO_BUCKET, value }
+    }
+
+    /// The same for a signal of a type that [keeps windows](crate::SchemaBuilder::windowed).
+    #[must_use]
+    pub fn windowed(weight: Weight, event_time_ns: u64, half_life: HalfLife) -> Self {
+        Self { bucket: bucket_of(event_time_ns), ..Self::new(weight, event_time_ns, half_life) }
     }
 
     /// The weight of the signal.
@@ -44,8 +60,14 @@ impl Contribution {
 
     /// The epoch of the signal: how many times 32 half-lives lie between the Unix epoch and its event time.
     #[must_use]
+    #[allow(clippy::cast_lossless, reason = "From is not const")]
     pub const fn epoch(&self) -> u64 {
-        self.epoch
+        self.epoch as u64
+    }
+
+    /// The bucket of 5 minutes that the signal falls into, if windows are kept.
+    pub(crate) fn bucket(&self) -> Option<u32> {
+        (self.bucket != NO_BUCKET).then_some(self.bucket)
     }
 
     /// The integer that is added to the sum of the epoch.
@@ -60,7 +82,7 @@ pub(super) const POWER_BITS: u32 = 63;
 
 /// A time as an epoch, and a number of half-lives since the start of the epoch.
 pub(super) struct EpochPlace {
-    pub(super) epoch: u64,
+    pub(super) epoch: u32,
     /// 0 to 31.
     pub(super) half_lives: u32,
     /// With 64 bits behind the point, rounded down.
@@ -71,14 +93,14 @@ impl EpochPlace {
     /// Divides in integers: a quotient of two floats is off by 4e-8 half-lives after 30 years at 1 s.
     #[allow(
         clippy::cast_possible_truncation,
-        reason = "below 32, and below 2^64 since the dividend is below it"
+        reason = "the assertion beside Contribution proves the first; below 32; below 2^64 since the dividend is below it"
     )]
     pub(super) fn new(time_ns: u64, half_life: HalfLife) -> Self {
         let half_life_ns = half_life.ns();
         let whole = time_ns / half_life_ns;
         let part_ns = time_ns % half_life_ns;
         Self {
-            epoch: whole / u64::from(EPOCH_HALF_LIVES),
+            epoch: (whole / u64::from(EPOCH_HALF_LIVES)) as u32,
             half_lives: (whole % u64::from(EPOCH_HALF_LIVES)) as u32,
             fraction: ((u128::from(part_ns) << u64::BITS) / u128::from(half_life_ns)) as u64,
         }

@@ -88,8 +88,7 @@ impl ScoreRank {
         let place = EpochPlace::new(at_ns, half_life);
         // One division, by what is the same for all scores at that time, is what keeps different ranks apart.
         let quotient = digits / one_unit(place.fraction);
-        let half_lives =
-            place.epoch.cast_signed() * i64::from(EPOCH_HALF_LIVES) + i64::from(place.half_lives);
+        let half_lives = i64::from(place.epoch) * i64::from(EPOCH_HALF_LIVES) + i64::from(place.half_lives);
         let value = scale(quotient, exponent - half_lives - i64::from(FRACTION_BITS));
         // A zero has no sign.
         if is_negative { 0.0 - value } else { value }
