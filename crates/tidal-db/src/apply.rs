@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
 use tidal_entities::community::MembershipStatus;
-use tidal_entities::{Action, Contribution, Event, WithheldCounts, check_source_name};
+use tidal_entities::{Action, Event, WithheldCounts, check_source_name};
 
 use crate::community::{Asked, StagedTransition};
 use crate::gate::EventTime;
@@ -262,7 +262,7 @@ impl TidalDb {
                 keep_staged(chunk, *user, asked);
             }
             Action::Signal { user, item, signal_type, weight } => {
-                let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
+                let declared = self.resolve_signal_type(signal_type)?;
                 // A rejoin opens the gate only once it is on disk.
                 let rejoins =
                     |staged: &StagedTransition| staged.membership.status == MembershipStatus::Active;
@@ -272,9 +272,9 @@ impl TidalDb {
                 let signal = ResolvedSignal {
                     user: *user,
                     item: *item,
-                    signal_type,
+                    signal_type: declared.id,
                     event_time: EventTime::At(at_ns),
-                    contribution: Contribution::new(*weight, at_ns, half_life),
+                    contribution: declared.contribution(*weight, at_ns),
                 };
                 let (receipt, _) = self.record_signal(&signal, origin)?;
                 match receipt.withheld {

@@ -28,9 +28,15 @@ use crate::{Error, Result};
 /// Aggregates a commit: a few milliseconds of the one writer there is.
 const SLICE_AGGREGATES: usize = 1_000;
 
+/// Bytes of rows after which a commit is made as well, since a row with windows is up to a hundred times as long.
+const SLICE_BYTES: usize = 1 << 20;
+
 /// Aggregates a checkpoint, at most those of one row of the log more: bounds its memory to some hundred
 /// megabytes. The more it takes at once, the fewer times it stores one that changes often.
 const MAX_AGGREGATES: usize = 1_000_000;
+
+/// So many buckets of windows take the memory of an aggregate.
+const BUCKETS_PER_AGGREGATE: usize = 4;
 
 /// What the log adds to each aggregate.
 type Additions = HashMap<AggregateKey, AggregateState, FastHasher>;
@@ -72,6 +78,7 @@ impl Checkpointer {
         let mut withheld = self.checkpoint.withheld;
         let mut additions = Additions::default();
         let additions_len = Cell::new(0_usize);
+        let mut buckets_len = 0_usize;
         let reached = visit_entries(
             &self.storage,
             self.checkpoint.floor,
@@ -81,8 +88,11 @@ impl Checkpointer {
                     withheld.add(reason);
                 }
                 for_each_aggregate(&self.schema, &self.interner, sequence, &signal, |key, contribution| {
-                    additions.entry(key).or_default().add_contribution(contribution);
-                    additions_len.set(additions.len());
+                    let state = additions.entry(key).or_default();
+                    buckets_len -= state.buckets_len();
+                    state.add_contribution(contribution);
+                    buckets_len += state.buckets_len();
+                    additions_len.set(additions.len() + buckets_len / BUCKETS_PER_AGGREGATE);
                 })
             },
             |sequence| sequence >= goal || (!is_resumed && additions_len.get() >= MAX_AGGREGATES),
@@ -102,35 +112,52 @@ impl Checkpointer {
 
     /// Stores the aggregates in slices; each says that the checkpoint is on its way.
     fn store(&mut self, additions: &Additions) -> Result<()> {
-        let target = self.checkpoint.target;
         let mut all: Vec<_> = additions.iter().collect();
         all.sort_unstable_by_key(|(key, _)| **key);
-        for slice in all.chunks(SLICE_AGGREGATES) {
-            let mut batch = WriteBatch::new();
-            for (key, addition) in slice {
-                let stored_key = aggregate_key(key.item, key.scope, key.signal_type);
-                let stored = self.storage.items_engine().get(&stored_key)?;
-                let mut state = AggregateState::default();
-                if let Some(value) = &stored {
-                    let (mark, found) = decode_aggregate(&stored_key, value)
-                        .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?;
-                    // Stored by the same checkpoint, before it was interrupted. Marks between floor and
-                    // target there are none.
-                    if mark == target {
-                        continue;
-                    }
-                    self.checkpoint.aggregates.remove_aggregate(&stored_key, value);
-                    state = found;
-                }
-                state.merge(addition);
-                let value = encode_aggregate(&stored_key, target, &state);
-                self.checkpoint.aggregates.add_aggregate(&stored_key, &value);
-                batch.put(Partition::Items, &stored_key, &value);
+        let mut slice = WriteBatch::new();
+        let mut slice_bytes = 0;
+        for (key, addition) in all {
+            slice_bytes += self.add_to_stored(&mut slice, *key, addition)?;
+            if slice.len() >= SLICE_AGGREGATES || slice_bytes >= SLICE_BYTES {
+                self.commit_slice(std::mem::take(&mut slice))?;
+                slice_bytes = 0;
             }
-            put_checkpoint(&mut batch, &self.checkpoint);
-            self.storage.commit(batch)?;
         }
-        Ok(())
+        if slice.is_empty() { Ok(()) } else { self.commit_slice(slice) }
+    }
+
+    /// Adds to one stored aggregate what it does not hold yet. Returns how long the row is that is to be written.
+    fn add_to_stored(
+        &mut self,
+        slice: &mut WriteBatch,
+        key: AggregateKey,
+        addition: &AggregateState,
+    ) -> Result<usize> {
+        let target = self.checkpoint.target;
+        let stored_key = aggregate_key(key.item, key.scope, key.signal_type);
+        let stored = self.storage.items_engine().get(&stored_key)?;
+        let mut state = AggregateState::default();
+        if let Some(value) = &stored {
+            let (mark, found) = decode_aggregate(&stored_key, value)
+                .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?;
+            // Stored by the same checkpoint, before it was interrupted. Marks between floor and
+            // target there are none.
+            if mark == target {
+                return Ok(0);
+            }
+            self.checkpoint.aggregates.remove_aggregate(&stored_key, value);
+            state = found;
+        }
+        state.merge(addition);
+        let value = encode_aggregate(&stored_key, target, &state);
+        self.checkpoint.aggregates.add_aggregate(&stored_key, &value);
+        slice.put(Partition::Items, &stored_key, &value);
+        Ok(value.len())
+    }
+
+    fn commit_slice(&self, mut slice: WriteBatch) -> Result<()> {
+        put_checkpoint(&mut slice, &self.checkpoint);
+        Ok(self.storage.commit(slice)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidal_entities::{CodecError, LimitError, SchemaError, WeightError};
+use tidal_entities::{CodecError, LimitError, SchemaError, WeightError, WindowError};
 use tidal_storage::StorageError;
 
 use crate::ApplyReport;
@@ -62,6 +62,20 @@ pub enum Error {
         /// The name that was given.
         name: String,
     },
+
+    /// No windows are kept of this signal type.
+    #[error(
+        "no windows are kept of signal type {name:?}; declare one with windowed(.., half_life) under a name that is \
+         not stored yet, since the past signals of {name:?} are not told apart by time"
+    )]
+    NotWindowed {
+        /// The signal type.
+        name: String,
+    },
+
+    /// The window reaches back to times that are no longer kept apart.
+    #[error(transparent)]
+    Window(#[from] WindowError),
 
     /// The time lies further ahead of the clock than is allowed.
     #[error(

@@ -81,6 +81,7 @@ mod stored_schema;
 mod sync;
 mod top_items;
 mod verify;
+mod windows;
 
 pub use aggregates::AggregateRow;
 pub use apply::ApplyReport;
@@ -97,8 +98,8 @@ pub use signals::SignalReceipt;
 pub use tidal_entities::community::{CommunityMembership, MembershipStatus};
 pub use tidal_entities::{
     Action, Aggregate, CodecError, Event, HalfLife, LimitError, Predicate, Schema, SchemaBuilder,
-    SchemaError, Scope, SignalType, Transition, TransitionKind, Weight, WeightError, Withheld,
-    WithheldCounts, format_nanos,
+    SchemaError, Scope, SignalType, Transition, TransitionKind, Weight, WeightError, Window, WindowAggregate,
+    WindowError, Withheld, WithheldCounts, format_nanos,
 };
 pub use tidal_storage::{Storage, StorageError};
 pub use verify::{Difference, DifferenceKind, VerifyReport};

@@ -73,8 +73,13 @@ fn restore_aggregates(
                 scope.0, signal_type.0
             )
         };
-        if scope.0 >= scope_count || schema.signal_type_by_id(signal_type).is_none() {
+        let declared = schema.signal_type_by_id(signal_type).filter(|_| scope.0 < scope_count);
+        let Some(declared) = declared else {
             return Err(Error::damaged(format!("{} is of a scope or type that is not stored", what())));
+        };
+        if state.has_windows() != declared.is_windowed {
+            let kept = if state.has_windows() { "has windows" } else { "has no windows" };
+            return Err(Error::damaged(format!("{} {kept}, but its type says otherwise", what())));
         }
         let key = AggregateKey { item, scope, signal_type };
         if mark > checkpoint.floor {
@@ -145,7 +150,7 @@ pub(crate) fn for_each_aggregate(
     let declared = schema.signal_type_by_id(signal.signal_type).ok_or_else(|| {
         Error::damaged(format!("the signal at sequence {sequence} is of a type that is not in the schema"))
     })?;
-    let contribution = Contribution::new(signal.weight, signal.event_time_ns, declared.half_life);
+    let contribution = declared.contribution(signal.weight, signal.event_time_ns);
     let global = std::iter::once(&ScopeId::GLOBAL);
     for scope in global.chain(&scope_set.cohorts).chain(&scope_set.communities) {
         visit(

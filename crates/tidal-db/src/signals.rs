@@ -158,9 +158,9 @@ impl TidalDb {
         weight: Weight,
         event_time: EventTime,
     ) -> Result<SignalReceipt> {
-        let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
-        let contribution = Contribution::new(weight, event_time.ns(), half_life);
-        let signal = ResolvedSignal { user, item, signal_type, event_time, contribution };
+        let declared = self.resolve_signal_type(signal_type)?;
+        let contribution = declared.contribution(weight, event_time.ns());
+        let signal = ResolvedSignal { user, item, signal_type: declared.id, event_time, contribution };
         let (receipt, ticket) = self.record_signal(&signal, None)?;
         match self.inner.durability {
             Durability::Immediate => self.inner.log.wait_durable(ticket)?,

@@ -1,6 +1,6 @@
 //! The best items of a scope.
 
-use crate::{Result, Scope, TidalDb};
+use crate::{Result, Scope, SignalType, TidalDb};
 
 impl TidalDb {
     /// The `k` items of `scope` with the highest scores by signals of one type, best first, each with its
@@ -52,7 +52,7 @@ impl TidalDb {
         at_ns: u64,
     ) -> Result<Vec<(u64, f64)>> {
         self.inner.log.check_open()?;
-        let (signal_type, half_life) = self.resolve_signal_type(signal_type)?;
+        let SignalType { id: signal_type, half_life, .. } = *self.resolve_signal_type(signal_type)?;
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(Vec::new()) };
         let items = self.inner.aggregates.top(scope, signal_type, k);
         Ok(items.into_iter().map(|(item, rank)| (item, rank.value_at(at_ns, half_life))).collect())

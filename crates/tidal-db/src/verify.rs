@@ -256,8 +256,9 @@ impl TidalDb {
             format!("count {}, sum {}", state.count(), format_nanos(state.weight_nanos()))
         };
         let score_note = if found.score() == expected.score() { "" } else { ", another score" };
+        let windows_note = if found.has_same_windows(expected) { "" } else { ", other windows" };
         format!(
-            "{scope}, item {}, {signal_type}, {place}: {}{score_note}, but the log says {}",
+            "{scope}, item {}, {signal_type}, {place}: {}{score_note}{windows_note}, but the log says {}",
             key.item,
             state(found),
             state(expected)

@@ -117,6 +117,10 @@ impl AggregateState {
         self.count = self.count.saturating_add(other.count);
         self.weight_nanos = PackedNanos::new(self.weight_nanos() + other.weight_nanos());
         self.score.merge(&other.score);
+        if let Some(windows) = &other.windows {
+            let own = self.windows.get_or_insert_with(|| Box::new(WindowSums::new(windows.newest())));
+            own.merge(windows);
+        }
     }
 
     /// Takes a signal away whose contribution was worked out before.
@@ -172,6 +176,12 @@ impl AggregateState {
     #[must_use]
     pub const fn has_windows(&self) -> bool {
         self.windows.is_some()
+    }
+
+    /// How many buckets there are for its windows, each of 32 bytes: at most 216.
+    #[must_use]
+    pub fn buckets_len(&self) -> usize {
+        self.windows.as_ref().map_or(0, |windows| windows.buckets_len())
     }
 
     /// Whether windows of both states are read from the same sums.

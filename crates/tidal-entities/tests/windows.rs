@@ -274,6 +274,24 @@ proptest! {
     }
 
     #[test]
+    fn states_add_up_like_their_signals(first in signals(), second in signals(), third in signals()) {
+        let all = state_of(&[&first[..], &second[..], &third[..]].concat());
+        let [first, second, third] = [first, second, third].map(|signals| state_of(&signals));
+        let mut left = first.clone();
+        left.merge(&second);
+        left.merge(&third);
+        let mut right = third;
+        right.merge(&AggregateState::default());
+        right.merge(&second);
+        let mut whole = AggregateState::default();
+        whole.merge(&right);
+        whole.merge(&first);
+        prop_assert_eq!(&left, &all);
+        prop_assert_eq!(&whole, &all);
+        prop_assert!(all.buckets_len() <= 216);
+    }
+
+    #[test]
     fn what_is_taken_away_is_gone_from_its_bucket_alone(
         signals in signals(),
         taken in prop::collection::vec(any::<Index>(), 0..120),

@@ -44,20 +44,30 @@ impl<const KEPT: u32> Buckets<KEPT> {
 
     /// Adds a signal to its bucket, which must be one that is kept.
     pub(super) fn add(&mut self, number: u32, nanos: i64) {
+        self.add_bucket(&Bucket { number, count: 1, weight_nanos: PackedNanos::new(i128::from(nanos)) });
+    }
+
+    /// Adds what other buckets hold, as far as it is kept when `newest` is the highest number that was ever seen.
+    pub(super) fn merge(&mut self, other: &Self, newest: u32) {
+        let first_kept = Self::first_kept(newest);
+        let kept = other.buckets.iter().filter(|bucket| bucket.number >= first_kept);
+        kept.for_each(|bucket| self.add_bucket(bucket));
+    }
+
+    fn add_bucket(&mut self, added: &Bucket) {
         let index = match self.buckets.last_mut() {
             // Most signals are of now.
-            Some(last) if last.number == number => return last.add(nanos),
-            Some(last) if last.number > number => {
-                self.buckets.partition_point(|bucket| bucket.number < number)
+            Some(last) if last.number == added.number => return last.add(added),
+            Some(last) if last.number > added.number => {
+                self.buckets.partition_point(|bucket| bucket.number < added.number)
             }
             _ => self.buckets.len(),
         };
         match self.buckets.get_mut(index) {
-            Some(found) if found.number == number => found.add(nanos),
+            Some(found) if found.number == added.number => found.add(added),
             _ => {
                 self.make_room();
-                let weight_nanos = PackedNanos::new(i128::from(nanos));
-                self.buckets.insert(index, Bucket { number, count: 1, weight_nanos });
+                self.buckets.insert(index, *added);
             }
         }
     }
@@ -104,9 +114,9 @@ impl<const KEPT: u32> Buckets<KEPT> {
 }
 
 impl Bucket {
-    fn add(&mut self, nanos: i64) {
-        self.count = self.count.saturating_add(1);
-        self.weight_nanos = PackedNanos::new(self.weight_nanos.get() + i128::from(nanos));
+    fn add(&mut self, added: &Self) {
+        self.count = self.count.saturating_add(added.count);
+        self.weight_nanos = PackedNanos::new(self.weight_nanos.get() + added.weight_nanos.get());
     }
 }
 

@@ -53,17 +53,30 @@ impl WindowSums {
 
     /// Adds a signal to its fine bucket and to its coarse one, if they are still kept.
     pub(crate) fn add(&mut self, bucket: u32, nanos: i64) {
-        if bucket > self.newest {
-            self.newest = bucket;
-            self.fine.move_on(bucket);
-            self.coarse.move_on(bucket / FINE_IN_COARSE);
-        }
+        self.move_on(bucket);
         if self.keeps_fine(bucket) {
             self.fine.add(bucket, nanos);
         }
         if self.keeps_coarse(bucket) {
             self.coarse.add(bucket / FINE_IN_COARSE, nanos);
         }
+    }
+
+    /// Adds all that other sums hold and these still keep.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.move_on(other.newest);
+        self.fine.merge(&other.fine, self.newest);
+        self.coarse.merge(&other.coarse, self.newest / FINE_IN_COARSE);
+    }
+
+    /// The newest fine bucket in which there ever was a signal.
+    pub(crate) const fn newest(&self) -> u32 {
+        self.newest
+    }
+
+    /// How many buckets there are of both kinds.
+    pub(crate) fn buckets_len(&self) -> usize {
+        self.fine.as_slice().len() + self.coarse.as_slice().len()
     }
 
     /// Whether a signal of this fine bucket and weight can have been added.
@@ -95,6 +108,14 @@ impl WindowSums {
             }
         };
         Ok(WindowAggregate { count, weight_nanos, weight_sum: weight_sum_to_f64(weight_nanos) })
+    }
+
+    fn move_on(&mut self, bucket: u32) {
+        if bucket > self.newest {
+            self.newest = bucket;
+            self.fine.move_on(bucket);
+            self.coarse.move_on(bucket / FINE_IN_COARSE);
+        }
     }
 
     fn keeps_fine(&self, bucket: u32) -> bool {
