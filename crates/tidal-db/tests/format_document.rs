@@ -24,9 +24,10 @@ use tidal_db::{
 };
 use tidal_entities::community::{CommunityMembership, serialize_membership};
 use tidal_entities::{
-    AwayPeriods, Fingerprint, HalfLife, LogEntry, LogRowBuilder, RunPlace, ScopeId, ScopeSetId, SignalEntry,
-    SignalTypeId, aggregate_key, checkpoint_key, decode_aggregate, decode_checkpoint, encode_schema,
-    log_row_key, run_index_key, run_row_key, schema_key, seal, source_key, transition_key,
+    AggregateState, AwayPeriods, Contribution, Fingerprint, HalfLife, LogEntry, LogRowBuilder, RunPlace,
+    ScopeId, ScopeSetId, SignalEntry, SignalTypeId, aggregate_key, checkpoint_key, decode_aggregate,
+    decode_checkpoint, encode_aggregate, encode_schema, log_row_key, run_index_key, run_row_key, schema_key,
+    seal, source_key, transition_key,
 };
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::{FORMAT_VERSION, MAX_KEY_BYTES, MAX_VALUE_BYTES, Partition};
@@ -155,6 +156,24 @@ fn event_examples() -> Vec<Example> {
     ]
 }
 
+/// The windows of two signals at one time: one bucket of each kind.
+fn windows_example() -> Example {
+    let key = aggregate_key(ITEM, ScopeId::GLOBAL, SignalTypeId(0));
+    let half_life = HalfLife::try_from(format::story::HALF_LIFE).unwrap();
+    let mut without = AggregateState::default();
+    let mut with = AggregateState::default();
+    for nanos in ["1.5", "-0.5"] {
+        without.add(weight(nanos), T, half_life);
+        with.add_contribution(&Contribution::windowed(weight(nanos), T, half_life));
+    }
+    let without = encode_aggregate(&key, 1, &without);
+    let with = encode_aggregate(&key, 1, &with);
+    let (before, seal_len) = (without.len() - 4, 4);
+    assert_eq!(with[..before], without[..before], "windows change what stands before them");
+    let windows = &with[before..with.len() - seal_len];
+    Example::new("windows", windows, &[8, 4, 1, 1, 8, 16, 1, 1, 8, 16])
+}
+
 /// What is hashed for an attribute and for a membership, the two hashes, and their sum.
 fn fingerprint_examples(story: &Story) -> Vec<Example> {
     let user = USER.to_le_bytes();
@@ -191,6 +210,7 @@ fn all_examples(story: &Story) -> Vec<Example> {
     examples.extend(event_examples());
     examples.extend(fingerprint_examples(story));
     examples.push(run_entry_example(story));
+    examples.push(windows_example());
     examples
 }
 
@@ -399,6 +419,13 @@ fn schema_and_predicates_read_as_the_document_says() {
     let document = Document::read();
     let schema = document.bytes("schema value");
     assert_eq!(document.json.as_bytes(), &schema[..schema.len() - 4]);
+    let windowed =
+        Schema::builder().windowed("like", std::time::Duration::from_secs(86_400)).build().unwrap();
+    let row = encode_schema(&schema_key(), &windowed).unwrap();
+    let json = std::str::from_utf8(&row[..row.len() - 4]).unwrap();
+    let (_, declared) = json.split_once('[').unwrap();
+    let (declared, _) = declared.split_once(']').unwrap();
+    assert!(document.text.contains(&format!("`{declared}`")), "no signal type {declared}");
     for predicate in [
         Predicate::eq("region", "Wales"),
         Predicate::any_of("region", ["Wales", "Ireland"]),
