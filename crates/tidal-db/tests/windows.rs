@@ -127,7 +127,7 @@ fn late_events_fall_into_their_own_bucket_and_withheld_ones_into_no_layer() {
     db.signal_at(USER, 1, "view", 1.0, END_NS - 9 * DAY_NS).unwrap();
     assert_eq!(counts(&db, &GROUP, 1), [Some(1), Some(2), Some(3)]);
     let day = db.aggregate_window(&GROUP, 1, "view", Window::Day).unwrap().unwrap();
-    assert_eq!((day.weight_nanos, day.weight_sum), (750_000_000, 0.75));
+    assert_eq!((day.weight_nanos, day.weight_sum.to_bits()), (750_000_000, 0.75_f64.to_bits()));
     assert_eq!(db.aggregate(&GROUP, 1, "view").unwrap().unwrap().count, 4);
     db.leave_community_layer(USER).unwrap();
     db.signal(USER, 1, "view", 1.0).unwrap();

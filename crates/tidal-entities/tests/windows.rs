@@ -52,7 +52,7 @@ fn recount(signals: &[Signal], window: Window, at_ns: u64) -> (u64, i128) {
 
 fn found(state: &AggregateState, window: Window, at_ns: u64) -> (u64, i128) {
     let WindowAggregate { count, weight_nanos, weight_sum } = state.window(window, at_ns).unwrap();
-    assert_eq!(weight_sum, tidal_entities::weight_sum_to_f64(weight_nanos));
+    assert_eq!(weight_sum.to_bits(), tidal_entities::weight_sum_to_f64(weight_nanos).to_bits());
     (count, weight_nanos)
 }
 
