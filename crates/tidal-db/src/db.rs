@@ -252,7 +252,7 @@ impl TidalDb {
             };
             inner.start("tidal-checkpoint", move || checkpointer.run())?;
             let (storage, log) = (inner.storage.clone(), Arc::clone(&inner.log));
-            let maker = RunMaker::new(storage, log, runs, inner.run_entries);
+            let maker = RunMaker::prepare(storage, log, runs, inner.run_entries)?;
             inner.start("tidal-runs", move || maker.run())?;
         }
         Ok(())

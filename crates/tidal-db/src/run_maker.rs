@@ -51,10 +51,27 @@ pub(crate) struct RunMaker {
 }
 
 impl RunMaker {
-    pub(crate) fn new(storage: Storage, log: Arc<LogWriter>, index: RunIndex, interval: u64) -> Self {
+    /// Reads which rows an interrupted process left. Part of the open: what cannot be read fails it, and
+    /// the thread touches the store only once the log is ahead.
+    pub(crate) fn prepare(
+        storage: Storage,
+        log: Arc<LogWriter>,
+        index: RunIndex,
+        interval: u64,
+    ) -> Result<Self> {
         // Short runs have slices too, so that tests need no long ones.
         let slice_rows = usize::try_from(interval / 2_048).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
-        Self { storage, log, index, interval, slice_rows, merges: BTreeMap::new(), gone: VecDeque::new() }
+        let mut maker = Self {
+            storage,
+            log,
+            index,
+            interval,
+            slice_rows,
+            merges: BTreeMap::new(),
+            gone: VecDeque::new(),
+        };
+        maker.find_gone()?;
+        Ok(maker)
     }
 
     /// Makes runs until the database is closed or a commit fails. Runs on its own thread.
@@ -70,7 +87,6 @@ impl RunMaker {
     }
 
     fn follow_log(&mut self) -> Result<()> {
-        self.find_gone()?;
         loop {
             for _ in 0..SLICES_PER_RUN {
                 if !self.tidy_up()? {
