@@ -57,7 +57,7 @@ fn case_1_a_leave_survives_a_drop_and_an_open() {
     assert_eq!(db.community_layer_status(7), left(7, 100));
 }
 
-/// A million takes 50 s without optimization (38 s to apply, 12 s to restore), so a debug build tries a fifth.
+/// A million takes too long without optimization, so a debug build tries a fifth.
 const LEAVERS: u64 = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
 
 #[test]
