@@ -13,21 +13,20 @@ mod common;
 
 use std::fmt::{Debug, Write as _};
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::faulty::{Counted, Fails, FaultyMedium};
 use common::{
-    A, COMMUNITY, aggregate, c, config, create_on, global, history, join, leave, leave_key, left, names_in,
+    A, COMMUNITY, aggregate, c, config, create_on, global, history, join, leave, leave_key, names_in,
     open_image, p, place, rejoin, said, schema, view, view_of, visible,
 };
 use tempfile::TempDir;
 use tidal_db::{
     Action, Config, Durability, Error, Event, MAX_COMMUNITIES_PER_USER, MembershipStatus, Predicate, Schema,
-    Scope, Storage, StorageError, TidalDb, Weight, Withheld,
+    Scope, Storage, StorageError, TidalDb, Weight,
 };
 use tidal_storage::MemoryMedium;
 
@@ -107,39 +106,6 @@ fn weights_that_are_none_are_refused() {
         }
     });
     insta::assert_snapshot!("weights", text);
-}
-
-#[test]
-fn weights_at_the_edges_are_exact() {
-    let db = config(NOW_NS).1.ephemeral().open().unwrap();
-    db.join_community(7, COMMUNITY).unwrap();
-    let mut wanted_nanos = 0;
-    let edges = [
-        (1e9, 1_000_000_000_000_000_000),
-        (-1e9, -1_000_000_000_000_000_000),
-        (0.0, 0),
-        (-0.0, 0),
-        (1e-9, 1),
-        // Half to even.
-        (5e-10, 0),
-        (1.5e-9, 2),
-        (-2.5e-9, -2),
-        (0.1, 100_000_000),
-        (f64::MIN_POSITIVE, 0),
-        (5e-324, 0),
-        (1e9, 1_000_000_000_000_000_000),
-        (999_999_999.999_999_9, 999_999_999_999_999_900),
-    ];
-    for (sent, (weight, nanos)) in (1..).zip(edges) {
-        db.signal(7, A, "view", weight).unwrap();
-        wanted_nanos += nanos;
-        for scope in [Scope::Global, Scope::Community(COMMUNITY)] {
-            let taken = aggregate(&db, &scope).unwrap();
-            assert_eq!((taken.count, taken.weight_nanos), (sent, wanted_nanos), "after {weight:e}");
-        }
-    }
-    let kept: i128 = history(&db, 7).iter().map(|event| i128::from(event.weight.nanos())).sum();
-    assert_eq!(kept, wanted_nanos);
 }
 
 #[test]
@@ -246,123 +212,6 @@ fn names_and_values_beyond_their_limits_are_refused() {
         }
     });
     insta::assert_snapshot!("limits", text);
-}
-
-#[test]
-fn names_and_values_at_their_limits_are_kept() {
-    let (_folder, path) = place();
-    let attribute = "é".repeat(127) + "n";
-    let value = "w".repeat(1022) + "ü";
-    let source = "\0".repeat(255);
-    let signal_type = "s".repeat(255);
-    let schema = || {
-        let builder = Schema::builder().signal(&signal_type, Duration::from_secs(1)).cohorts_by(&attribute);
-        builder.cohort("c".repeat(255), Predicate::eq(&attribute, &value)).build().unwrap()
-    };
-    let db = TidalDb::builder().schema(schema()).path(&path).create(true).open().unwrap();
-    db.set_user_attribute(7, &attribute, &value).unwrap();
-    db.set_user_attribute(7, "note", "a=b=c\n\0,\"").unwrap();
-    assert_eq!(db.signal(7, A, &signal_type, 1.0).unwrap().cohorts, 2);
-    db.set_user_attribute(8, &attribute, "").unwrap();
-    assert_eq!(db.signal(8, A, &signal_type, 1.0).unwrap().cohorts, 1);
-    db.apply(&source, 1, [view_of(NOW_NS, 7, &signal_type)]).unwrap();
-    drop(db);
-
-    let db = TidalDb::builder().schema(schema()).path(&path).open().unwrap();
-    assert_eq!(db.user_attribute(7, &attribute), Some(value.clone()));
-    assert_eq!(db.user_attribute(7, "note").as_deref(), Some("a=b=c\n\0,\""));
-    assert_eq!(db.user_attribute(8, &attribute).as_deref(), Some(""));
-    assert_eq!(db.position(&source).unwrap(), Some(1));
-    let wanted = [(format!("{attribute}={value}"), 2), (format!("{attribute}="), 1), ("c".repeat(255), 2)];
-    for (cohort, wanted) in wanted {
-        let taken = db.aggregate(&Scope::Cohort(cohort), A, &signal_type).unwrap();
-        assert_eq!(taken.unwrap().count, wanted);
-    }
-}
-
-#[test]
-fn ids_at_both_ends_are_ids_like_any_other() {
-    let ends = [0, u64::MAX];
-    let (_folder, path) = place();
-    let db = config(100).1.path(&path).create(true).open().unwrap();
-    for user in ends {
-        for community in ends {
-            db.join_community(user, community).unwrap();
-        }
-        for item in ends {
-            assert_eq!(db.signal(user, item, "view", 1.0).unwrap().communities, 2);
-        }
-    }
-    db.leave_community_layer(0).unwrap();
-    db.leave_community_layer(u64::MAX).unwrap();
-    let check = |db: &TidalDb| {
-        assert_eq!(db.left_users(), [left(0, 100), left(u64::MAX, 100)]);
-        for id in ends {
-            assert_eq!(db.communities_of(id), ends);
-            assert_eq!(history(db, id).iter().map(|event| event.item).collect::<Vec<_>>(), ends);
-            assert_eq!(db.membership_history(id).unwrap().len(), 1);
-            let rows = db.aggregates(Some(&Scope::Community(id))).unwrap().map(Result::unwrap);
-            let taken: Vec<_> = rows.map(|row| (row.item, row.aggregate.count)).collect();
-            assert_eq!(taken, [(0, 2), (u64::MAX, 2)]);
-        }
-    };
-    check(&db);
-    drop(db);
-    let db = config(100).1.path(&path).open().unwrap();
-    check(&db);
-    for id in ends {
-        assert_eq!(db.signal(id, A, "view", 1.0).unwrap().withheld, Some(Withheld::Left));
-        db.rejoin_community_layer(id).unwrap();
-        assert_eq!(db.signal(id, A, "view", 1.0).unwrap().communities, 2);
-        db.quit_community(id, u64::MAX).unwrap();
-        assert_eq!(db.communities_of(id), [0]);
-    }
-}
-
-#[test]
-fn a_clock_at_either_end_is_a_clock() {
-    for now_ns in [0, u64::MAX] {
-        let (_folder, path) = place();
-        let at_ns = now_ns.max(1);
-        let (clock, config) = config(now_ns);
-        let db = config.path(&path).create(true).open().unwrap();
-        db.join_community(7, COMMUNITY).unwrap();
-        assert_eq!(db.signal(7, A, "view", 1.0).unwrap().communities, 1);
-        assert_eq!(db.leave_community_layer(7).unwrap(), left(7, at_ns));
-        assert_eq!(db.signal_at(7, A, "view", 1.0, now_ns).unwrap().withheld, Some(Withheld::Left));
-        clock.advance(u64::MAX);
-        let back = db.rejoin_community_layer(7).unwrap();
-        assert_eq!((back.status, back.left_at_ns), (MembershipStatus::Active, Some(at_ns)));
-        assert_eq!(db.signal(7, A, "view", 1.0).unwrap().communities, 1);
-        let score = aggregate(&db, &Scope::Global).unwrap().score;
-        assert!(score.is_finite(), "the score is {score}");
-        let before = visible(&db);
-        drop(db);
-        let (_, again) = common::config(u64::MAX);
-        let db = again.path(&path).open().unwrap();
-        assert_eq!(visible(&db), before);
-        // From the leave to the return, which is not in it.
-        let late = db.signal_at(7, A, "view", 1.0, u64::MAX - 1).unwrap();
-        assert_eq!(late.withheld, (now_ns == 0).then_some(Withheld::AwayPeriod));
-        assert_eq!(db.signal_at(7, A, "view", 1.0, u64::MAX).unwrap().withheld, None);
-    }
-}
-
-#[test]
-fn a_clock_that_steps_back_is_followed() {
-    let (clock, config) = config(NOW_NS);
-    let db = config.ephemeral().open().unwrap();
-    db.join_community(7, COMMUNITY).unwrap();
-    db.leave_community_layer(7).unwrap();
-    clock.set(0);
-    db.rejoin_community_layer(7).unwrap();
-    assert_eq!(db.signal(7, A, "view", 1.0).unwrap().withheld, None);
-    clock.set(NOW_NS);
-    // The period is from the earlier of the two to the later: [1, NOW_NS).
-    for (at_ns, withheld) in [(0, false), (1, true), (NOW_NS - 1, true), (NOW_NS, false)] {
-        let receipt = db.signal_at(7, A, "view", 1.0, at_ns).unwrap();
-        assert_eq!(receipt.withheld, withheld.then_some(Withheld::AwayPeriod), "at {at_ns}");
-    }
 }
 
 #[test]
@@ -695,41 +544,6 @@ fn an_apply_that_stops_keeps_what_came_before() {
 }
 
 #[test]
-fn an_apply_that_reaches_the_last_position_says_so() {
-    let (_folder, path) = place();
-    let db = config(NOW_NS).1.path(&path).create(true).open().unwrap();
-    let first_position = u64::MAX - 2;
-    let events = || (0..5).map(|_| view(NOW_NS, 8));
-    let error = db.apply("queue", first_position, events()).unwrap_err();
-    let kept = p(&db, 8) as u64;
-    assert!((2..=3).contains(&kept), "{kept} events were applied");
-    let reached = Some(first_position + kept - 1);
-    assert_eq!(db.position("queue").unwrap(), reached);
-    assert_eq!(error.position(), Some(first_position + kept), "the error names the position");
-    let Error::Apply { report, .. } = error else { panic!("what was done before is not said: {error:?}") };
-    assert_eq!((report.applied, report.forwarded, report.position), (kept, kept, reached));
-    assert!(db.apply("queue", first_position, events()).is_err());
-    assert_eq!(p(&db, 8) as u64, kept);
-    drop(db);
-    let db = config(NOW_NS).1.path(&path).open().unwrap();
-    assert_eq!((p(&db, 8) as u64, db.position("queue").unwrap()), (kept, reached));
-}
-
-#[test]
-fn positions_start_anywhere_and_may_have_gaps() {
-    let db = config(NOW_NS).1.ephemeral().open().unwrap();
-    assert_eq!(db.apply("queue", 0, []).unwrap().position, None);
-    assert_eq!(db.apply("queue", 0, [view(5, 8)]).unwrap().position, Some(0));
-    assert_eq!(db.apply("queue", 0, [view(5, 8)]).unwrap().skipped, 1);
-    assert_eq!(db.apply("queue", 100, [view(6, 8), view(7, 8)]).unwrap().position, Some(101));
-    let report = db.apply("queue", 100, [view(6, 8), view(7, 8), view(8, 8)]).unwrap();
-    assert_eq!((report.applied, report.skipped, report.position), (1, 2, Some(102)));
-    assert_eq!(db.apply("queue", 50, [view(9, 8)]).unwrap().skipped, 1);
-    assert_eq!(p(&db, 8), 4);
-    assert_eq!(db.apply("queue", 200, []).unwrap().position, Some(102));
-}
-
-#[test]
 fn a_source_whose_content_was_replaced_is_refused() {
     let text = refusals(|refusals| {
         let events = || vec![view(NOW_NS, 999), join(NOW_NS, 999)];
@@ -750,135 +564,6 @@ fn a_source_whose_content_was_replaced_is_refused() {
         assert_eq!(refusals.db.apply("queue", 1, events()).unwrap().skipped, 2);
     });
     insta::assert_snapshot!("source_replaced", text);
-}
-
-#[test]
-fn a_source_delivered_by_several_threads_counts_once() {
-    const EVENTS: u64 = 10_000;
-    let medium = Arc::new(MemoryMedium::default());
-    let (db, _) = create_on(&medium, config(NOW_NS).1);
-    let events = || {
-        let of = |nth: u64| match nth % 10 {
-            0 => join(nth, nth % 7),
-            5 => leave(nth, nth % 7),
-            8 => rejoin(nth, nth % 7),
-            _ => view(nth, nth % 7),
-        };
-        (1..=EVENTS).map(of)
-    };
-    let start = Barrier::new(4);
-    let reports: Vec<_> = thread::scope(|scope| {
-        let deliver = || {
-            start.wait();
-            db.apply("queue", 1, events()).unwrap()
-        };
-        let threads: Vec<_> = (0..4).map(|_| scope.spawn(deliver)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    for report in &reports {
-        assert_eq!((report.applied + report.skipped, report.position), (EVENTS, Some(EVENTS)));
-    }
-    assert_eq!(reports.iter().map(|report| report.applied).sum::<u64>(), EVENTS);
-
-    let alone = config(NOW_NS).1.ephemeral().open().unwrap();
-    alone.apply("queue", 1, events()).unwrap();
-    let (reopened, _) = open_image(medium.snapshot(), config(NOW_NS).1);
-    for db in [&db, &reopened] {
-        assert_eq!((c(db), global(db)), (c(&alone), global(&alone)));
-        assert_eq!(db.left_users(), alone.left_users());
-        assert_eq!(db.withheld_counts(), alone.withheld_counts());
-        assert_eq!(history(db, 3), history(&alone, 3));
-    }
-}
-
-#[test]
-fn events_may_be_made_with_the_database_they_are_applied_to() {
-    const EVENTS: u64 = 5_000;
-    let medium = Arc::new(MemoryMedium::default());
-    let (db, _) = create_on(&medium, config(NOW_NS).1);
-    let events = (1..=EVENTS).map(|nth| {
-        let user = nth % 3;
-        match nth % 1_000 {
-            1 => db.join_community(user, COMMUNITY).unwrap(),
-            2 => drop(db.leave_community_layer(user).unwrap()),
-            3 => drop(db.rejoin_community_layer(user).unwrap()),
-            4 => drop(db.signal(user, A, "view", 1.0).unwrap()),
-            5 => drop(db.apply("other", nth, [leave(nth, user), rejoin(nth, user)]).unwrap()),
-            6 => db.set_user_attribute(user, "region", &nth.to_string()).unwrap(),
-            7 => db.flush().unwrap(),
-            8 => assert!(db.position("queue").unwrap().is_none_or(|position| position < nth)),
-            _ => {}
-        }
-        if nth % 50 == 0 { leave(nth, user) } else { view(nth, user) }
-    });
-    let report = db.apply("queue", 1, events).unwrap();
-    assert_eq!((report.applied, report.position), (EVENTS, Some(EVENTS)));
-    assert_eq!(global(&db), EVENTS - EVENTS / 50 + 5);
-    let before = visible(&db);
-    let (db, _) = open_image(medium.snapshot(), config(NOW_NS).1);
-    assert_eq!(visible(&db), before);
-}
-
-#[test]
-fn a_source_may_be_delivered_from_within_its_own_delivery() {
-    let db = config(NOW_NS).1.ephemeral().open().unwrap();
-    let events = |from: u64| (from..=8).map(|nth| view(nth, 8));
-    let mut delivered = false;
-    let report = db.apply(
-        "queue",
-        1,
-        events(1).inspect(|_| {
-            if !delivered {
-                delivered = true;
-                assert_eq!(db.apply("queue", 1, events(1)).unwrap().applied, 8);
-            }
-        }),
-    );
-    let report = report.unwrap();
-    assert_eq!((report.applied, report.skipped, report.position), (0, 8, Some(8)));
-    assert_eq!(p(&db, 8), 8);
-}
-
-#[test]
-fn an_overlap_is_skipped_however_deliveries_interleave() {
-    // While one delivery gathers its first events, another starts the same source elsewhere.
-    for (outer_first, inner_first) in [(3, 1), (1, 3)] {
-        let db = config(NOW_NS).1.ephemeral().open().unwrap();
-        let events = |from: u64| (from..=8).map(|nth| view(nth, 8));
-        let mut delivered = false;
-        let report = db.apply(
-            "queue",
-            outer_first,
-            events(outer_first).inspect(|_| {
-                if !delivered {
-                    delivered = true;
-                    db.apply("queue", inner_first, events(inner_first)).unwrap();
-                }
-            }),
-        );
-        if outer_first < inner_first {
-            // The first events were never applied, so skipping them would lose them in silence.
-            assert!(matches!(report, Err(Error::BeforeSource { first_position: 1, known_first: 3, .. })));
-            assert_eq!(p(&db, 8), 6);
-            continue;
-        }
-        let report =
-            report.expect("an overlap that does not begin where the source begins is skipped unchecked");
-        assert_eq!((report.applied, report.skipped, report.position), (0, 9 - outer_first, Some(8)));
-    }
-}
-
-#[test]
-fn events_that_panic_stop_their_own_delivery_only() {
-    let db = config(NOW_NS).1.ephemeral().open().unwrap();
-    let events = || (1..=5_000).map(|nth| if nth % 2 == 0 { leave(nth, 7) } else { view(nth, 8) });
-    let failing = events().inspect(|event| assert!(event.at_ns < 4_500, "a planned panic"));
-    assert!(catch_unwind(AssertUnwindSafe(|| db.apply("queue", 1, failing))).is_err());
-    let position = db.position("queue").unwrap().unwrap_or(0);
-    let report = db.apply("queue", 1, events()).unwrap();
-    assert_eq!((report.applied, report.skipped), (5_000 - position, position));
-    assert_eq!(p(&db, 8), 2_500);
-    db.rejoin_community_layer(7).unwrap();
 }
 
 #[test]
