@@ -1,19 +1,23 @@
 //! The aggregates in memory, and how they are read.
 //!
-//! A reader sees each aggregate as it is at one moment; two aggregates may be from two moments.
+//! A signal is visible from the moment it is staged in the log: together with its entry, under the
+//! log's lock, it is put among the updates that wait, and whoever reads adds those first. So readers
+//! see what a prefix of the log comes to, whole signals, and between reads signals are added many at
+//! a time by the callers who made them, with no lock for each aggregate.
 //!
-//! Lock order: the shard of the aggregate, then its ranking. Never back.
+//! Lock order: the view, then the log's state. Never back.
 
-use std::sync::Arc;
+mod update;
+mod view;
 
-use dashmap::{DashMap, Entry};
-use tidal_entities::{
-    Aggregate, AggregateState, Contribution, HalfLife, Scope, ScopeId, ScoreRank, SignalType, SignalTypeId,
-    SubtractError, Window, WindowAggregate, WindowError,
-};
+use std::ops::Deref;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use crate::fast_map::{FastMap, fast_map};
-use crate::ranking::{Ranking, Slot};
+use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType, SignalTypeId};
+
+pub(crate) use self::update::Update;
+pub(crate) use self::view::AggregateView;
+use crate::log_writer::LogWriter;
 use crate::{Error, Result, TidalDb};
 
 /// Which aggregate.
@@ -25,119 +29,89 @@ pub(crate) struct AggregateKey {
     pub(crate) signal_type: SignalTypeId,
 }
 
-/// One aggregate, and where it stands in the ranking of its scope and signal type.
-#[derive(Debug)]
-struct Cell {
-    state: AggregateState,
-    /// Shared by all cells of the scope and signal type, so that no update has to look it up.
-    ranking: Arc<Ranking>,
-    slot: Slot,
-}
+/// So many updates are worth adding at once; a reader finds hardly more to do than this.
+const BATCH: usize = 256;
 
-// With the 8 bytes of the allocator 96, the least that holds more than 80.
-const _: () = assert!(size_of::<Cell>() == 88);
+/// With so many waiting, a signal waits until they are added: the bound of what a reader may find.
+const MAX_WAITING: usize = 8 * BATCH;
 
-impl Cell {
-    fn ranked(item: u64, state: AggregateState, ranking: Arc<Ranking>) -> Self {
-        let slot = ranking.insert(item, state.score().rank());
-        Self { state, ranking, slot }
-    }
-
-    fn add(&mut self, item: u64, contribution: &Contribution) {
-        self.state.add_contribution(contribution);
-        self.ranking.set(self.slot, item, self.state.score().rank());
-    }
-}
+/// So many blocks of a board are read before others get a turn.
+const BLOCKS_A_TURN: usize = 16;
 
 /// All aggregates of all scopes.
 #[derive(Debug)]
 pub(crate) struct Aggregates {
-    /// In boxes, since half of a map's places are empty.
-    by_key: FastMap<AggregateKey, Box<Cell>>,
-    rankings: DashMap<(ScopeId, SignalTypeId), Arc<Ranking>>,
+    state: Mutex<State>,
 }
 
-impl Default for Aggregates {
-    fn default() -> Self {
-        Self { by_key: fast_map(), rankings: DashMap::new() }
+#[derive(Debug)]
+struct State {
+    view: AggregateView,
+    /// Kept for its memory; empty but while they are added.
+    updates: Vec<Update>,
+}
+
+impl State {
+    fn catch_up(&mut self, log: &LogWriter) {
+        log.take_updates(&mut self.updates);
+        self.view.add_all(&self.updates);
+        self.updates.clear();
+    }
+}
+
+/// The aggregates with everything in them that was staged before it was asked for. Updates wait as
+/// long as it is held.
+#[derive(Debug)]
+pub(crate) struct CaughtUp<'a> {
+    state: MutexGuard<'a, State>,
+}
+
+impl Deref for CaughtUp<'_> {
+    type Target = AggregateView;
+
+    fn deref(&self) -> &AggregateView {
+        &self.state.view
     }
 }
 
 impl Aggregates {
-    /// Adds one signal to one aggregate. Additions commute.
-    pub(crate) fn add(&self, key: AggregateKey, contribution: &Contribution) {
-        if let Some(mut cell) = self.by_key.get_mut(&key) {
-            cell.add(key.item, contribution);
-            return;
+    pub(crate) fn new(view: AggregateView) -> Self {
+        Self { state: Mutex::new(State { view, updates: Vec::new() }) }
+    }
+
+    /// Adds everything staged so far, for whoever wants to read.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ThreadPanicked`]: a panic left updates half added, so nothing here can be believed.
+    pub(crate) fn caught_up(&self, log: &LogWriter) -> Result<CaughtUp<'_>> {
+        let mut state = self.state.lock().map_err(|_| Error::ThreadPanicked)?;
+        state.catch_up(log);
+        Ok(CaughtUp { state })
+    }
+
+    /// Adds what waits if that is worth it, for whoever made it `waiting` updates; waits only if there
+    /// are too many.
+    ///
+    /// # Errors
+    ///
+    /// As for [`caught_up`](Self::caught_up).
+    pub(crate) fn keep_up(&self, log: &LogWriter, waiting: usize) -> Result<()> {
+        if waiting < BATCH {
+            return Ok(());
         }
-        // Looked up before the shard is locked again: no map is asked under the lock of another.
-        let ranking = self.ranking(key);
-        match self.by_key.entry(key) {
-            Entry::Occupied(mut cell) => cell.get_mut().add(key.item, contribution),
-            Entry::Vacant(place) => {
-                let mut state = AggregateState::default();
-                state.add_contribution(contribution);
-                place.insert(Box::new(Cell::ranked(key.item, state, ranking)));
+        if waiting >= MAX_WAITING {
+            return self.caught_up(log).map(drop);
+        }
+        match self.state.try_lock() {
+            Ok(mut state) => {
+                state.catch_up(log);
+                Ok(())
             }
+            // Somebody else is at it, or reads.
+            Err(TryLockError::WouldBlock) => Ok(()),
+            Err(TryLockError::Poisoned(_)) => Err(Error::ThreadPanicked),
         }
-    }
-
-    /// Takes one signal away from the aggregate that it was added to; one without signals is gone.
-    #[cfg_attr(not(test), expect(dead_code, reason = "purge and erasure stand on it"))]
-    pub(crate) fn subtract(
-        &self,
-        key: AggregateKey,
-        contribution: &Contribution,
-    ) -> Result<(), SubtractError> {
-        let Entry::Occupied(mut entry) = self.by_key.entry(key) else { return Err(SubtractError::Empty) };
-        let cell = entry.get_mut();
-        cell.state.subtract_contribution(contribution)?;
-        if cell.state.is_empty() {
-            cell.ranking.remove(cell.slot);
-            entry.remove();
-        } else {
-            cell.ranking.set(cell.slot, key.item, cell.state.score().rank());
-        }
-        Ok(())
-    }
-
-    /// Sets an aggregate found at open.
-    pub(crate) fn restore(&self, key: AggregateKey, state: AggregateState) {
-        let ranking = self.ranking(key);
-        if let Entry::Vacant(place) = self.by_key.entry(key) {
-            place.insert(Box::new(Cell::ranked(key.item, state, ranking)));
-        }
-    }
-
-    fn ranking(&self, key: AggregateKey) -> Arc<Ranking> {
-        Arc::clone(&self.rankings.entry((key.scope, key.signal_type)).or_default())
-    }
-
-    /// Shows every aggregate, in no order.
-    pub(crate) fn for_each(&self, mut visit: impl FnMut(AggregateKey, &AggregateState)) {
-        for entry in &self.by_key {
-            visit(*entry.key(), &entry.value().state);
-        }
-    }
-
-    fn get(&self, key: AggregateKey, at_ns: u64, half_life: HalfLife) -> Option<Aggregate> {
-        self.by_key.get(&key).map(|cell| cell.state.snapshot(at_ns, half_life))
-    }
-
-    /// What a window holds; `None` without the aggregate.
-    pub(crate) fn window(
-        &self,
-        key: AggregateKey,
-        window: Window,
-        at_ns: u64,
-    ) -> Result<Option<WindowAggregate>, WindowError> {
-        self.by_key.get(&key).map(|cell| cell.state.window(window, at_ns)).transpose()
-    }
-
-    /// The `k` items with the highest scores, best first, equal ones by id.
-    pub(crate) fn top(&self, scope: ScopeId, signal_type: SignalTypeId, k: usize) -> Vec<(u64, ScoreRank)> {
-        let ranking = self.rankings.get(&(scope, signal_type)).map(|found| Arc::clone(&found));
-        ranking.map(|ranking| ranking.top(k)).unwrap_or_default()
     }
 }
 
@@ -168,7 +142,8 @@ impl TidalDb {
         let SignalType { id: signal_type, half_life, .. } = *self.resolve_signal_type(signal_type)?;
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(None) };
         let at_ns = self.score_time_ns();
-        Ok(self.inner.aggregates.get(AggregateKey { item, scope, signal_type }, at_ns, half_life))
+        let view = self.aggregate_view()?;
+        Ok(view.get(AggregateKey { item, scope, signal_type }).map(|state| state.snapshot(at_ns, half_life)))
     }
 
     /// All aggregates of `scope`, or of every scope: in order of scope (global, cohorts by name,
@@ -205,32 +180,48 @@ impl TidalDb {
                 None => return Ok(Vec::new().into_iter()),
             },
         };
+        let boards = self.aggregate_view()?.board_scopes().to_vec();
         let scopes = self.inner.interner.scopes();
         let mut rows = Vec::new();
-        for entry in &self.inner.aggregates.by_key {
-            let key = *entry.key();
-            if wanted.is_some_and(|wanted| wanted != key.scope) {
+        for (board, (scope, signal_type)) in boards.into_iter().enumerate() {
+            if wanted.is_some_and(|wanted| wanted != scope) {
                 continue;
             }
-            let scope = usize::try_from(key.scope.0).ok().and_then(|index| scopes.get(index));
-            let signal_type = self.inner.schema.signal_type_by_id(key.signal_type);
-            // Both were interned before the aggregate could exist.
-            let (Some(scope), Some(declared)) = (scope, signal_type) else { continue };
-            rows.push((scope, key, &declared.name, entry.value().state.snapshot(at_ns, declared.half_life)));
+            let scope = usize::try_from(scope.0).ok().and_then(|index| scopes.get(index));
+            let declared = self.inner.schema.signal_type_by_id(signal_type);
+            // Both were interned before the aggregates could exist.
+            let (Some(scope), Some(declared)) = (scope, declared) else { continue };
+            self.for_each_in_board(board, |item, state| {
+                rows.push((scope, item, declared, state.snapshot(at_ns, declared.half_life)));
+            })?;
         }
-        rows.sort_by(|a, b| (a.0, a.1.item, a.1.signal_type).cmp(&(b.0, b.1.item, b.1.signal_type)));
+        rows.sort_by(|a, b| (a.0, a.1, a.2.id).cmp(&(b.0, b.1, b.2.id)));
         let rows: Vec<_> = rows
             .into_iter()
-            .map(|(scope, key, name, aggregate)| {
-                Ok(AggregateRow {
-                    scope: scope.clone(),
-                    item: key.item,
-                    signal_type: name.clone(),
-                    aggregate,
-                })
+            .map(|(scope, item, declared, aggregate)| {
+                let (scope, signal_type) = (scope.clone(), declared.name.clone());
+                Ok(AggregateRow { scope, item, signal_type, aggregate })
             })
             .collect();
         Ok(rows.into_iter())
+    }
+
+    /// The aggregates with everything in them that was staged so far.
+    pub(crate) fn aggregate_view(&self) -> Result<CaughtUp<'_>> {
+        self.inner.aggregates.caught_up(&self.inner.log)
+    }
+
+    /// Shows each aggregate of a board as it is at one moment; updates get their turn in between.
+    fn for_each_in_board(&self, board: usize, mut visit: impl FnMut(u64, &AggregateState)) -> Result<()> {
+        for first in (0..).step_by(BLOCKS_A_TURN) {
+            let view = self.aggregate_view()?;
+            for block in first..first + BLOCKS_A_TURN {
+                let Some(cells) = view.cells(board, block) else { return Ok(()) };
+                let taken = cells.iter().filter(|cell| !cell.state.is_empty());
+                taken.for_each(|cell| visit(cell.item, &cell.state));
+            }
+        }
+        Ok(())
     }
 
     /// The time as of which scores are given: the clock, or the newest time seen if that is later.

@@ -169,7 +169,7 @@ impl TidalDb {
         }
         // What came before a bad event is kept, and its transitions are settled in any case.
         let committed = self.commit_chunk(&mut chunk);
-        let followed = self.wait_for_checkpoint();
+        let followed = self.inner.log.wait_for_checkpoint();
         outcome.and(committed).and(followed).map_err(|cause| self.stopped(delivery, cause))
     }
 
@@ -276,7 +276,8 @@ impl TidalDb {
                     event_time: EventTime::At(at_ns),
                     contribution: declared.contribution(*weight, at_ns),
                 };
-                let (receipt, _) = self.record_signal(&signal, origin)?;
+                let (receipt, staged) = self.record_signal(&signal, origin)?;
+                self.inner.aggregates.keep_up(&self.inner.log, staged.updates_waiting)?;
                 match receipt.withheld {
                     Some(reason) => delivery.report.withheld.add(reason),
                     None => delivery.report.forwarded += 1,

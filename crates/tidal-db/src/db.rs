@@ -1,8 +1,8 @@
 //! The handle, and what stands behind it.
 //!
 //! Lock order, first to last: a user's turn, the status shard of the gate, the gate's other maps,
-//! a profile shard, the log state, interned scopes; then, with only the status shard held, an
-//! aggregate's shard, and under it its ranking. Turns may be held across a commit, locks never are.
+//! a profile shard, the log state, interned scopes. The view of the aggregates comes before the log
+//! state, with none of the others held. Turns may be held across a commit, locks never are.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,7 @@ use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, M
 use tidal_entities::{Checkpoint, Fingerprint, RunIndex, Schema};
 use tidal_storage::{Claim, Storage};
 
-use crate::aggregates::Aggregates;
+use crate::aggregates::{AggregateView, Aggregates};
 use crate::canary::{Break, Canary};
 use crate::checkpointer::Checkpointer;
 use crate::crosscheck;
@@ -23,7 +23,7 @@ use crate::gate::Gate;
 use crate::log_facts::LogFacts;
 use crate::log_replay::rebuild_aggregates;
 use crate::log_rows::log_head;
-use crate::log_state::LogEnd;
+use crate::log_state::{Bounds, LogEnd};
 use crate::log_writer::LogWriter;
 use crate::profiles::Profiles;
 use crate::record_check::{CheckedRecords, check_leave_records, read_histories, shut_out, stored_histories};
@@ -31,7 +31,6 @@ use crate::report::{DamagedRecord, OpenReport};
 use crate::run_maker::RunMaker;
 use crate::runs::read_run_index;
 use crate::scopes::Interner;
-use crate::signals::WithheldCounters;
 use crate::state_rebuild::{
     rebuild_attributes, rebuild_community_leave_status, rebuild_community_memberships, rebuild_scopes,
     rebuild_sources,
@@ -42,8 +41,8 @@ use crate::{Clock, Config, Durability, Error, Result};
 
 /// An open database. Clones are handles to the same one, and may be used from any thread.
 ///
-/// What a concurrent reader may see: a signal is in all its aggregates or in none once its call has
-/// returned; while it runs, a reader may see it in some. Status is said once it is on disk.
+/// What a concurrent reader may see: a signal is in all its aggregates or in none, and once its call
+/// has returned, in all. Status is said once it is on disk.
 ///
 /// After a close, what returns a `Result` is [`Error::Closed`]; what does not, such as
 /// [`community_layer_status`](Self::community_layer_status), is as it was at the close.
@@ -73,7 +72,6 @@ pub(crate) struct Inner {
     pub(crate) profiles: Profiles,
     pub(crate) interner: Arc<Interner>,
     pub(crate) aggregates: Aggregates,
-    pub(crate) withheld: WithheldCounters,
 
     pub(crate) transition_turns: Turns<u64>,
     pub(crate) source_turns: Turns<String>,
@@ -135,7 +133,7 @@ impl TidalDb {
         let (schema, schema_batch) = open_schema(&storage, &config)?;
         let schema = Arc::new(schema);
         let interner = Arc::new(Interner::new());
-        let aggregates = Aggregates::default();
+        let mut view = AggregateView::default();
         let community_membership = CommunityMembershipIndex::new();
         let community_leave_status = DashMap::new();
         let gate = Gate::new(&community_leave_status, config.canary);
@@ -155,7 +153,7 @@ impl TidalDb {
                 head.last_sequence, runs.through
             )));
         }
-        let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &aggregates, &head)?;
+        let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &mut view, &head)?;
 
         let mut found = Fingerprint::default();
         let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;
@@ -189,8 +187,6 @@ impl TidalDb {
         for (user_id, attributes) in attributes {
             profiles.restore(user_id, attributes);
         }
-        let withheld = WithheldCounters::default();
-        withheld.restore(replayed.withheld);
 
         let log = Arc::new(LogWriter::new(
             storage.clone(),
@@ -199,9 +195,11 @@ impl TidalDb {
                 newest_time_ns: head.newest_time_ns,
                 fingerprint: head.fingerprint,
                 checkpoint_floor: checkpoint.floor,
+                withheld: replayed.withheld,
                 sources,
                 canary: config.canary,
             },
+            Bounds::new(durability, recovery_entries),
         ));
         let db = Self {
             inner: Arc::new(Inner {
@@ -218,8 +216,7 @@ impl TidalDb {
                 gate,
                 profiles,
                 interner,
-                aggregates,
-                withheld,
+                aggregates: Aggregates::new(view),
                 transition_turns: Turns::new(),
                 source_turns: Turns::new(),
                 checkpoint_turn: Arc::default(),
@@ -256,13 +253,6 @@ impl TidalDb {
             inner.start("tidal-runs", move || maker.run())?;
         }
         Ok(())
-    }
-
-    /// Waits until an open after a crash would not have to read more than was allowed.
-    pub(crate) fn wait_for_checkpoint(&self) -> Result<()> {
-        self.inner
-            .recovery_entries
-            .map_or(Ok(()), |recovery_entries| self.inner.log.wait_for_checkpoint(recovery_entries))
     }
 
     /// Brings everything done so far to disk.

@@ -9,7 +9,7 @@ use tidal_entities::{
 use tidal_keys::Tag;
 use tidal_storage::Storage;
 
-use crate::aggregates::{AggregateKey, Aggregates};
+use crate::aggregates::{AggregateKey, AggregateView};
 use crate::log_rows::{LogHead, visit_entries};
 use crate::scopes::Interner;
 use crate::state_rebuild::read_checkpoint;
@@ -28,7 +28,7 @@ pub(crate) fn rebuild_aggregates(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
-    aggregates: &Aggregates,
+    view: &mut AggregateView,
     head: &LogHead,
 ) -> Result<(Checkpoint, Replayed)> {
     let checkpoint = read_checkpoint(storage)?;
@@ -38,8 +38,8 @@ pub(crate) fn rebuild_aggregates(
             head.last_sequence, checkpoint.target
         )));
     }
-    let ahead = restore_aggregates(storage, schema, interner, aggregates, &checkpoint)?;
-    let replayed = replay_log(storage, schema, interner, aggregates, &checkpoint, &ahead)?;
+    let ahead = restore_aggregates(storage, schema, interner, view, &checkpoint)?;
+    let replayed = replay_log(storage, schema, interner, view, &checkpoint, &ahead)?;
     if replayed.last_sequence != head.last_sequence {
         return Err(Error::damaged(format!(
             "the log ends at sequence {}, but after the checkpoint at {} only {} is reached",
@@ -55,7 +55,7 @@ fn restore_aggregates(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
-    aggregates: &Aggregates,
+    view: &mut AggregateView,
     checkpoint: &Checkpoint,
 ) -> Result<HashMap<AggregateKey, u64>> {
     let mut ahead = HashMap::new();
@@ -93,7 +93,7 @@ fn restore_aggregates(
             }
             ahead.insert(key, mark);
         }
-        aggregates.restore(key, state);
+        view.restore(key, state);
     }
     if found != checkpoint.aggregates {
         return Err(Error::damaged(
@@ -108,7 +108,7 @@ fn replay_log(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
-    aggregates: &Aggregates,
+    view: &mut AggregateView,
     checkpoint: &Checkpoint,
     ahead: &HashMap<AggregateKey, u64>,
 ) -> Result<Replayed> {
@@ -124,7 +124,7 @@ fn replay_log(
             }
             for_each_aggregate(schema, interner, sequence, &signal, |key, contribution| {
                 if ahead.get(&key).is_none_or(|mark| sequence > *mark) {
-                    aggregates.add(key, contribution);
+                    view.add(key, contribution);
                 }
             })
         },

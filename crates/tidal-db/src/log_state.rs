@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tidal_entities::{
-    CodecError, Fingerprint, LogEntry, LogRowBuilder, SignalEntry, SourcePosition, encode_source_position,
-    source_key,
+    CodecError, Fingerprint, LogEntry, LogRowBuilder, SignalEntry, SourcePosition, WithheldCounts,
+    encode_source_position, source_key,
 };
 use tidal_keys::EncodedKey;
 use tidal_storage::{Partition, WriteBatch};
 
+use crate::aggregates::Update;
 use crate::canary::{Break, Canary};
-use crate::{Error, Result};
+use crate::{Durability, Error, Result};
 
 /// A row is closed when it has grown to this: big rows are good to append, bad to look things up in.
 const ROW_BYTES: usize = 64 * 1024;
@@ -29,6 +30,35 @@ pub(crate) struct Origin<'a> {
 /// The number of the commit that will carry what was staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket(pub(crate) u64);
+
+/// What became of a signal in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StagedSignal {
+    pub(crate) ticket: Ticket,
+    /// How many updates wait to be added to their aggregates, this one included.
+    pub(crate) updates_waiting: usize,
+    /// Whether more is undurable, or was not followed by a checkpoint, than is allowed.
+    pub(crate) must_wait: bool,
+}
+
+/// How far what is staged may be ahead before whoever stages waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Of the disk. `None` if every caller waits for it anyway.
+    pub(crate) max_events: Option<usize>,
+    /// Of the stored aggregates. `None` if none are stored.
+    pub(crate) recovery_entries: Option<u64>,
+}
+
+impl Bounds {
+    pub(crate) fn new(durability: Durability, recovery_entries: Option<u64>) -> Self {
+        let max_events = match durability {
+            Durability::Immediate => None,
+            Durability::Batched { max_events, .. } => Some(max_events),
+        };
+        Self { max_events, recovery_entries }
+    }
+}
 
 /// What a source has reached: `reached` in memory, `durable_position` on disk.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +79,7 @@ pub(crate) struct LogEnd {
     pub(crate) newest_time_ns: u64,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) checkpoint_floor: u64,
+    pub(crate) withheld: WithheldCounts,
     pub(crate) sources: HashMap<String, SourcePosition>,
     pub(crate) canary: Canary,
 }
@@ -105,6 +136,9 @@ pub(crate) struct InFlight {
 #[derive(Debug)]
 pub(crate) struct LogState {
     pub(crate) pending: Pending,
+    /// Signals that are staged and not yet added to their aggregates.
+    pub(crate) updates: Vec<Update>,
+    pub(crate) withheld: WithheldCounts,
     /// The number that `pending` will have as a commit.
     pub(crate) pending_number: u64,
     pub(crate) in_flight: Option<InFlight>,
@@ -132,6 +166,8 @@ impl LogState {
         };
         Self {
             pending: Pending::new(end.last_sequence + 1),
+            updates: Vec::new(),
+            withheld: end.withheld,
             pending_number: 1,
             in_flight: None,
             durable_number: 0,
@@ -156,6 +192,17 @@ impl LogState {
 
     pub(crate) fn undurable_events(&self) -> usize {
         self.pending.events + self.in_flight.as_ref().map_or(0, |commit| commit.events)
+    }
+
+    /// How far the log is ahead of the stored aggregates, in entries.
+    pub(crate) fn ahead_of_checkpoint(&self) -> u64 {
+        let last_sequence = self.pending.row.next_sequence().saturating_sub(1);
+        last_sequence.saturating_sub(self.checkpoint_floor)
+    }
+
+    pub(crate) fn is_beyond(&self, bounds: Bounds) -> bool {
+        bounds.max_events.is_some_and(|max_events| self.undurable_events() >= max_events)
+            || bounds.recovery_entries.is_some_and(|entries| self.ahead_of_checkpoint() > entries)
     }
 
     /// Closes the pending commit and makes room for the next.
@@ -263,10 +310,19 @@ impl Staging<'_> {
         Ok(sequence)
     }
 
-    /// Appends a signal. Changes nothing if it fails.
-    pub(crate) fn append_signal(&mut self, signal: &SignalEntry) -> Result<()> {
-        self.state.row_with_room().push_signal(signal).map_err(unloggable)?;
-        self.count_entry(signal.event_time_ns);
+    /// Appends a signal and publishes it. Changes nothing if it fails.
+    pub(crate) fn append_signal(&mut self, signal: &SignalEntry, update: Update) -> Result<()> {
+        let canary = self.state.canary;
+        if !(signal.withheld.is_some() && canary.is(Break::HistorySkipped)) {
+            self.state.row_with_room().push_signal(signal).map_err(unloggable)?;
+            self.count_entry(signal.event_time_ns);
+        }
+        if let Some(reason) = signal.withheld
+            && !canary.is(Break::WithheldUncounted)
+        {
+            self.state.withheld.add(reason);
+        }
+        self.state.updates.push(update);
         Ok(())
     }
 

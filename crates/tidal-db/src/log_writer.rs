@@ -7,14 +7,14 @@
 //! order in which entries were staged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tidal_entities::SourcePosition;
+use tidal_entities::{SignalEntry, SourcePosition, WithheldCounts};
 use tidal_storage::{Storage, WriteBatch};
 
-use crate::log_state::{LogEnd, LogState, Origin, Staging, StoredRow, Ticket};
+use crate::aggregates::Update;
+use crate::log_state::{Bounds, LogEnd, LogState, Origin, StagedSignal, Staging, StoredRow, Ticket};
 use crate::sync::lock;
 use crate::{Error, Result};
 
@@ -39,13 +39,11 @@ pub(crate) struct LogWriter {
     checkpointed: Condvar,
     /// Told when a pause is over.
     resumed: Condvar,
-    /// Signals that are staged and not yet in all their aggregates. Raised under the lock of the state,
-    /// lowered with Release when the signal is published; read with Acquire in a pause.
-    publishing: AtomicUsize,
+    bounds: Bounds,
 }
 
 impl LogWriter {
-    pub(crate) fn new(storage: Storage, end: LogEnd) -> Self {
+    pub(crate) fn new(storage: Storage, end: LogEnd, bounds: Bounds) -> Self {
         Self {
             storage,
             state: Mutex::new(LogState::new(end)),
@@ -53,7 +51,7 @@ impl LogWriter {
             work: Condvar::new(),
             checkpointed: Condvar::new(),
             resumed: Condvar::new(),
-            publishing: AtomicUsize::new(0),
+            bounds,
         }
     }
 
@@ -90,20 +88,36 @@ impl LogWriter {
         Ok((result, Ticket(state.pending_number)))
     }
 
-    /// Stages a signal, which counts as being published until the first of the two is dropped.
+    /// Stages a signal, and publishes it at the same moment.
     pub(crate) fn stage_signal(
         &self,
         origin: Option<&Origin<'_>>,
-        change: impl FnOnce(&mut Staging<'_>) -> Result<()>,
-    ) -> Result<(Publishing<'_>, Ticket)> {
-        self.stage(origin, |staging| {
-            change(staging)?;
-            self.publishing.fetch_add(1, Ordering::Relaxed);
-            Ok(Publishing { publishing: &self.publishing })
-        })
+        entry: &SignalEntry,
+        update: Update,
+    ) -> Result<StagedSignal> {
+        let ((updates_waiting, must_wait), ticket) = self.stage(origin, |staging| {
+            staging.append_signal(entry, update)?;
+            let state = &*staging.state;
+            // Started early, so that callers seldom have to wait.
+            if self.bounds.max_events.is_some_and(|max_events| state.pending.events == half_of(max_events)) {
+                self.work.notify_one();
+            }
+            Ok((state.updates.len(), state.is_beyond(self.bounds)))
+        })?;
+        Ok(StagedSignal { ticket, updates_waiting, must_wait })
     }
 
-    /// Lets nothing new be staged, and waits until every signal is in its aggregates. Whoever stages
+    /// Takes the updates that wait, in exchange for a vector without any.
+    pub(crate) fn take_updates(&self, emptied: &mut Vec<Update>) {
+        std::mem::swap(&mut lock(&self.state).updates, emptied);
+    }
+
+    /// How many signals were withheld, by reason.
+    pub(crate) fn withheld(&self) -> WithheldCounts {
+        lock(&self.state).withheld
+    }
+
+    /// Lets nothing new be staged. Whoever stages
     /// waits for the end of the pause, with the locks they hold: nothing may be locked in a pause
     /// that is held for staging.
     pub(crate) fn pause(&self) -> Pause<'_> {
@@ -112,10 +126,6 @@ impl LogWriter {
             state = self.resumed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.paused = true;
-        drop(state);
-        while self.publishing.load(Ordering::Acquire) != 0 {
-            std::thread::yield_now();
-        }
         Pause { log: self }
     }
 
@@ -207,14 +217,22 @@ impl LogWriter {
         self.checkpointed.notify_all();
     }
 
-    /// Waits until no more than `recovery_entries` would be read at an open after a crash.
-    pub(crate) fn wait_for_checkpoint(&self, recovery_entries: u64) -> Result<()> {
+    /// Waits until the disk, and the stored aggregates, are no further behind than is allowed.
+    pub(crate) fn keep_within_bounds(&self, ticket: Ticket) -> Result<()> {
+        let state = lock(&self.state);
+        if self.bounds.max_events.is_some_and(|max_events| state.undurable_events() >= max_events) {
+            self.commit_through(state, ticket)?;
+        } else {
+            drop(state);
+        }
+        self.wait_for_checkpoint()
+    }
+
+    /// Waits until no more than allowed would be read at an open after a crash.
+    pub(crate) fn wait_for_checkpoint(&self) -> Result<()> {
+        let Some(recovery_entries) = self.bounds.recovery_entries else { return Ok(()) };
         let mut state = lock(&self.state);
-        let behind = |state: &LogState| {
-            let last_sequence = state.pending.row.next_sequence().saturating_sub(1);
-            last_sequence.saturating_sub(state.checkpoint_floor) > recovery_entries
-        };
-        while behind(&state) && !state.closed {
+        while state.ahead_of_checkpoint() > recovery_entries && !state.closed {
             if let Some(cause) = &state.failure {
                 return Err(Error::Latched { cause: Arc::clone(cause) });
             }
@@ -230,26 +248,13 @@ impl LogWriter {
         Ok(())
     }
 
-    /// With batched durability: waits for the disk when `max_events` events are not there yet.
-    pub(crate) fn keep_within(&self, max_events: usize, ticket: Ticket) -> Result<()> {
-        let state = lock(&self.state);
-        if state.undurable_events() < max_events {
-            // Start early, so that callers seldom have to wait.
-            if state.pending.events >= max_events.div_ceil(2) {
-                self.work.notify_one();
-            }
-            return Ok(());
-        }
-        self.commit_through(state, ticket)
-    }
-
     /// Commits whatever is older than `max_delay` or more than half of `max_events`, until the
     /// database is closed or a commit fails. Runs on the flush thread.
     pub(crate) fn run_flusher(&self, max_events: usize, max_delay: Duration) {
         let mut state = lock(&self.state);
         while !state.closed && state.failure.is_none() {
             let due_at = state.pending.oldest_at.and_then(|oldest| oldest.checked_add(max_delay));
-            let full = state.pending.events > 0 && state.pending.events >= max_events.div_ceil(2);
+            let full = state.pending.events > 0 && state.pending.events >= half_of(max_events);
             let now = Instant::now();
             state = match due_at {
                 _ if full => self.flush_from(state),
@@ -320,16 +325,9 @@ impl LogWriter {
     }
 }
 
-/// A signal that is staged and not yet in all its aggregates.
-#[derive(Debug)]
-pub(crate) struct Publishing<'a> {
-    publishing: &'a AtomicUsize,
-}
-
-impl Drop for Publishing<'_> {
-    fn drop(&mut self) {
-        self.publishing.fetch_sub(1, Ordering::Release);
-    }
+/// So many events are reason enough to commit.
+fn half_of(max_events: usize) -> usize {
+    max_events.div_ceil(2)
 }
 
 /// While it lives, nothing is staged.

@@ -27,7 +27,7 @@ impl TidalDb {
     pub fn join_community(&self, user_id: u64, community: u64) -> Result<()> {
         let ticket = self.stage_join(user_id, community, self.now_ns(), None)?;
         self.inner.log.wait_durable(ticket)?;
-        self.wait_for_checkpoint()
+        self.inner.log.wait_for_checkpoint()
     }
 
     /// Ends the membership of `user_id` in `community`; what was forwarded stays. On disk when this
@@ -39,7 +39,7 @@ impl TidalDb {
     pub fn quit_community(&self, user_id: u64, community: u64) -> Result<()> {
         let ticket = self.stage_quit(user_id, community, self.now_ns(), None)?;
         self.inner.log.wait_durable(ticket)?;
-        self.wait_for_checkpoint()
+        self.inner.log.wait_for_checkpoint()
     }
 
     /// The communities that `user_id` is in, in order of their ids; also while away.
@@ -59,7 +59,7 @@ impl TidalDb {
     pub fn set_user_attribute(&self, user_id: u64, name: &str, value: &str) -> Result<()> {
         let ticket = self.stage_attribute(user_id, name, value, self.now_ns(), None)?;
         self.inner.log.wait_durable(ticket)?;
-        self.wait_for_checkpoint()
+        self.inner.log.wait_for_checkpoint()
     }
 
     /// The value of an attribute of `user_id`.

@@ -76,11 +76,17 @@ fn number(len: usize) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Interner {
     tables: Mutex<Tables>,
+    empty_set: Arc<ScopeSet>,
 }
 
 impl Interner {
     pub(crate) fn new() -> Self {
-        Self { tables: Mutex::new(Tables::new()) }
+        Self { tables: Mutex::new(Tables::new()), empty_set: Arc::default() }
+    }
+
+    /// Global only.
+    pub(crate) fn empty_set(&self) -> &Arc<ScopeSet> {
+        &self.empty_set
     }
 
     /// The set of `cohorts` and `communities`; a new one is stored in the commit being staged.

@@ -1,15 +1,13 @@
 //! Signals: recorded always, forwarded only through the gate.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidal_entities::{Contribution, ScopeId, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts};
+use tidal_entities::{Contribution, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts};
 
-use crate::aggregates::AggregateKey;
+use crate::aggregates::Update;
 use crate::canary::Break;
 use crate::gate::{EventTime, ForwardPermit};
-use crate::log_state::{Origin, Staging, Ticket};
-use crate::scopes::ScopeSet;
+use crate::log_state::{Origin, StagedSignal, Staging};
 use crate::{Durability, Error, Result, TidalDb};
 
 /// What became of one signal. The user's history and the item's global aggregate took it in any
@@ -33,40 +31,6 @@ pub(crate) struct ResolvedSignal {
     pub(crate) event_time: EventTime,
     /// Worked out once for all scopes, before any lock is taken.
     pub(crate) contribution: Contribution,
-}
-
-/// Counts of withheld signals, by reason.
-#[derive(Debug, Default)]
-pub(crate) struct WithheldCounters {
-    left: AtomicU64,
-    away_period: AtomicU64,
-    unknown: AtomicU64,
-}
-
-impl WithheldCounters {
-    pub(crate) fn restore(&self, counts: WithheldCounts) {
-        self.left.store(counts.left, Ordering::Relaxed);
-        self.away_period.store(counts.away_period, Ordering::Relaxed);
-        self.unknown.store(counts.unknown, Ordering::Relaxed);
-    }
-
-    fn add(&self, reason: Withheld) {
-        let counter = match reason {
-            Withheld::Left => &self.left,
-            Withheld::AwayPeriod => &self.away_period,
-            // A reason this crate does not know is a reason it cannot vouch for.
-            _ => &self.unknown,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> WithheldCounts {
-        WithheldCounts {
-            left: self.left.load(Ordering::Relaxed),
-            away_period: self.away_period.load(Ordering::Relaxed),
-            unknown: self.unknown.load(Ordering::Relaxed),
-        }
-    }
 }
 
 impl TidalDb {
@@ -147,7 +111,7 @@ impl TidalDb {
     /// How many signals were withheld since the database was created, by reason.
     #[must_use]
     pub fn withheld_counts(&self) -> WithheldCounts {
-        self.inner.withheld.get()
+        self.inner.log.withheld()
     }
 
     fn signal_durably(
@@ -161,12 +125,18 @@ impl TidalDb {
         let declared = self.resolve_signal_type(signal_type)?;
         let contribution = declared.contribution(weight, event_time.ns());
         let signal = ResolvedSignal { user, item, signal_type: declared.id, event_time, contribution };
-        let (receipt, ticket) = self.record_signal(&signal, None)?;
+        let (receipt, staged) = self.record_signal(&signal, None)?;
+        self.inner.aggregates.keep_up(&self.inner.log, staged.updates_waiting)?;
         match self.inner.durability {
-            Durability::Immediate => self.inner.log.wait_durable(ticket)?,
-            Durability::Batched { max_events, .. } => self.inner.log.keep_within(max_events, ticket)?,
+            Durability::Immediate => {
+                self.inner.log.wait_durable(staged.ticket)?;
+                self.inner.log.wait_for_checkpoint()?;
+            }
+            Durability::Batched { .. } if staged.must_wait => {
+                self.inner.log.keep_within_bounds(staged.ticket)?;
+            }
+            Durability::Batched { .. } => {}
         }
-        self.wait_for_checkpoint()?;
         Ok(receipt)
     }
 
@@ -176,14 +146,14 @@ impl TidalDb {
         &self,
         signal: &ResolvedSignal,
         origin: Option<&Origin<'_>>,
-    ) -> Result<(SignalReceipt, Ticket)> {
+    ) -> Result<(SignalReceipt, StagedSignal)> {
         let inner = &self.inner;
         let permit = inner.gate.permit(&inner.community_leave_status, signal.user, signal.event_time);
         let withheld = permit.withheld();
         let (profile_lock, scope_set) = loop {
             let (profile_lock, scope_set) = inner.profiles.read(signal.user);
             if withheld.is_some() {
-                break (profile_lock, Arc::default());
+                break (profile_lock, Arc::clone(inner.interner.empty_set()));
             }
             if let Some(scope_set) = scope_set {
                 break (profile_lock, scope_set);
@@ -191,35 +161,21 @@ impl TidalDb {
             drop(profile_lock);
             self.resolve_scopes(signal.user)?;
         };
-        let event_time_ns = signal.event_time.ns();
         let entry = SignalEntry {
             user: signal.user,
             item: signal.item,
             signal_type: signal.signal_type,
             weight: signal.contribution.weight(),
-            event_time_ns,
+            event_time_ns: signal.event_time.ns(),
             scope_set: scope_set.id,
             withheld,
         };
-        let skip = withheld.is_some() && inner.canary.is(Break::HistorySkipped);
-        let (publishing, ticket) = inner.log.stage_signal(origin, |staging| {
-            if !skip {
-                staging.append_signal(&entry)?;
-            }
-            Ok(())
-        })?;
+        let mut update = Update::new(signal.item, signal.signal_type, signal.contribution, scope_set);
+        let cohorts = try_cohort_attribution(&permit, &mut update);
+        let communities = self.try_community_forwarding(&permit, &mut update);
+        let staged = inner.log.stage_signal(origin, &entry, update)?;
         drop(profile_lock);
-
-        self.add_to_aggregate(ScopeId::GLOBAL, signal);
-        let cohorts = self.try_cohort_attribution(&permit, &scope_set, signal);
-        let communities = self.try_community_forwarding(&permit, &scope_set, signal);
-        if let Some(reason) = withheld
-            && !inner.canary.is(Break::WithheldUncounted)
-        {
-            inner.withheld.add(reason);
-        }
-        drop(publishing);
-        Ok((SignalReceipt { cohorts, communities, withheld }, ticket))
+        Ok((SignalReceipt { cohorts, communities, withheld }, staged))
     }
 
     /// Finds out which cohorts and communities take the signals of `user_id`, and gives the set its
@@ -234,45 +190,12 @@ impl TidalDb {
         })
     }
 
-    /// Adds the signal to each cohort that the user matches; returns how many.
-    fn try_cohort_attribution<G>(
-        &self,
-        permit: &ForwardPermit<G>,
-        scope_set: &Arc<ScopeSet>,
-        signal: &ResolvedSignal,
-    ) -> u32 {
-        if permit.withheld().is_some() {
+    /// Lets the communities that the user is in take the signal, if the gate does; returns how many.
+    fn try_community_forwarding<G>(&self, permit: &ForwardPermit<G>, update: &mut Update) -> u32 {
+        if permit.withheld().is_some() || self.inner.canary.is(Break::ViewDrifts) {
             return 0;
         }
-        self.add_to_each(&scope_set.cohorts, signal)
-    }
-
-    /// Adds the signal to each community that the user is in; returns how many.
-    fn try_community_forwarding<G>(
-        &self,
-        permit: &ForwardPermit<G>,
-        scope_set: &Arc<ScopeSet>,
-        signal: &ResolvedSignal,
-    ) -> u32 {
-        if permit.withheld().is_some() {
-            return 0;
-        }
-        if self.inner.canary.is(Break::ViewDrifts) {
-            return 0;
-        }
-        self.add_to_each(&scope_set.communities, signal)
-    }
-
-    fn add_to_each(&self, scopes: &[ScopeId], signal: &ResolvedSignal) -> u32 {
-        for scope in scopes {
-            self.add_to_aggregate(*scope, signal);
-        }
-        u32::try_from(scopes.len()).unwrap_or(u32::MAX)
-    }
-
-    fn add_to_aggregate(&self, scope: ScopeId, signal: &ResolvedSignal) {
-        let key = AggregateKey { scope, signal_type: signal.signal_type, item: signal.item };
-        self.inner.aggregates.add(key, &signal.contribution);
+        update.forward_to_communities()
     }
 
     /// Refuses a time further ahead of `now_ns` than the allowed skew.
@@ -283,4 +206,9 @@ impl TidalDb {
         }
         Err(Error::TooFarAhead { at_ns, now_ns, allowed_skew_ns })
     }
+}
+
+/// Lets the cohorts that the user matches take the signal, if the gate does; returns how many.
+fn try_cohort_attribution<G>(permit: &ForwardPermit<G>, update: &mut Update) -> u32 {
+    if permit.withheld().is_some() { 0 } else { update.forward_to_cohorts() }
 }

@@ -15,7 +15,7 @@ impl TidalDb {
     /// and nothing beyond [`f64::MAX`], the order is still that of the true scores: long after the
     /// last signal, when every score is 0.0, the items come as they came before.
     ///
-    /// While signals are recorded, each item is shown as it was at one moment of the call.
+    /// While signals are recorded, all items are shown as they were at one moment of the call.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -54,7 +54,9 @@ impl TidalDb {
         self.inner.log.check_open()?;
         let SignalType { id: signal_type, half_life, .. } = *self.resolve_signal_type(signal_type)?;
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(Vec::new()) };
-        let items = self.inner.aggregates.top(scope, signal_type, k);
+        let view = self.aggregate_view()?;
+        let items = view.board(scope, signal_type).map(|board| board.top(k)).unwrap_or_default();
+        drop(view);
         Ok(items.into_iter().map(|(item, rank)| (item, rank.value_at(at_ns, half_life))).collect())
     }
 }

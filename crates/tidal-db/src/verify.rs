@@ -10,7 +10,8 @@ use std::fmt;
 use dashmap::DashMap;
 use tidal_entities::community::CommunityMembership;
 use tidal_entities::{
-    AggregateState, LogEntry, WithheldCounts, decode_aggregate, format_nanos, parse_aggregate_key,
+    AggregateState, LogEntry, ScopeId, SignalTypeId, WithheldCounts, decode_aggregate, format_nanos,
+    parse_aggregate_key,
 };
 use tidal_keys::Tag;
 
@@ -33,6 +34,8 @@ pub enum DifferenceKind {
     StoredAggregate,
     /// An aggregate in memory is not what the log gives.
     Aggregate,
+    /// Which item is said to be the best of some.
+    Ranking,
     /// A membership, an attribute or the position of a source.
     Row,
     /// A leave record, or the history of transitions beside it.
@@ -138,7 +141,7 @@ impl TidalDb {
             |_| false,
         )?;
         let mut report = VerifyReport { entries: recomputed.entries, ..VerifyReport::default() };
-        self.compare_aggregates(&recomputed, &mut report);
+        self.compare_aggregates(&recomputed, &mut report)?;
         let in_memory = self.withheld_counts();
         if in_memory != recomputed.withheld {
             let what = format!("withheld are {in_memory:?}, but the log says {:?}", recomputed.withheld);
@@ -207,9 +210,10 @@ impl TidalDb {
     }
 
     /// Compares every aggregate in memory, counts, sums and what scores are made of alike.
-    fn compare_aggregates(&self, recomputed: &Recomputed, report: &mut VerifyReport) {
+    fn compare_aggregates(&self, recomputed: &Recomputed, report: &mut VerifyReport) -> Result<()> {
         let mut missing = recomputed.aggregates.keys().copied().collect::<HashSet<_>>();
-        self.inner.aggregates.for_each(|key, state| {
+        let view = self.aggregate_view()?;
+        view.for_each(|key, state| {
             report.aggregates += 1;
             missing.remove(&key);
             let expected = recomputed.aggregates.get(&key);
@@ -225,6 +229,11 @@ impl TidalDb {
             let what = self.aggregate_difference(key, "in memory", &nothing, recomputed.aggregates.get(&key));
             report.add(DifferenceKind::Aggregate, what);
         }
+        for (scope, signal_type, what) in view.wrong_maxima() {
+            let (scope, signal_type) = (self.scope_name(scope), self.signal_type_name(signal_type));
+            report.add(DifferenceKind::Ranking, format!("{scope}, {signal_type}, in memory: {what}"));
+        }
+        Ok(())
     }
 
     fn compare_stored(&self, stored: &HashMap<AggregateKey, Stored>, report: &mut VerifyReport) {
@@ -238,6 +247,16 @@ impl TidalDb {
         }
     }
 
+    fn scope_name(&self, scope: ScopeId) -> String {
+        let scopes = self.inner.interner.scopes();
+        let named = usize::try_from(scope.0).ok().and_then(|index| scopes.get(index));
+        named.map_or_else(|| format!("scope {}", scope.0), ToString::to_string)
+    }
+
+    fn signal_type_name(&self, signal_type: SignalTypeId) -> &str {
+        self.inner.schema.signal_type_by_id(signal_type).map_or("?", |declared| declared.name.as_str())
+    }
+
     fn aggregate_difference(
         &self,
         key: AggregateKey,
@@ -247,11 +266,7 @@ impl TidalDb {
     ) -> String {
         let nothing = AggregateState::default();
         let expected = expected.unwrap_or(&nothing);
-        let scopes = self.inner.interner.scopes();
-        let scope = usize::try_from(key.scope.0).ok().and_then(|index| scopes.get(index));
-        let scope = scope.map_or_else(|| format!("scope {}", key.scope.0), ToString::to_string);
-        let declared = self.inner.schema.signal_type_by_id(key.signal_type);
-        let signal_type = declared.map_or("?", |declared| declared.name.as_str());
+        let (scope, signal_type) = (self.scope_name(key.scope), self.signal_type_name(key.signal_type));
         let state = |state: &AggregateState| {
             format!("count {}, sum {}", state.count(), format_nanos(state.weight_nanos()))
         };

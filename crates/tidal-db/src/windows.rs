@@ -84,6 +84,7 @@ impl TidalDb {
         }
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(None) };
         let key = AggregateKey { item, scope, signal_type: declared.id };
-        Ok(self.inner.aggregates.window(key, window, at_ns)?)
+        let view = self.aggregate_view()?;
+        Ok(view.get(key).map(|state| state.window(window, at_ns)).transpose()?)
     }
 }

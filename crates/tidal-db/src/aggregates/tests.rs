@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use proptest::prelude::*;
 use tidal_entities::{Contribution, HalfLife, ScopeId, ScoreRank, SignalTypeId, SubtractError, Weight};
 
-use super::{AggregateKey, Aggregates};
+use super::{AggregateKey, AggregateView};
 
 const SIGNAL_TYPES: [(SignalTypeId, HalfLife); 2] =
     [(SignalTypeId(0), HalfLife::MIN), (SignalTypeId(1), HalfLife::MAX)];
@@ -13,24 +13,24 @@ const SCOPES: [ScopeId; 2] = [ScopeId::GLOBAL, ScopeId(3)];
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// All items of one ranking, sorted anew.
-fn sorted(aggregates: &Aggregates, scope: ScopeId, signal_type: SignalTypeId) -> Vec<(u64, ScoreRank)> {
-    let in_ranking = |key: &AggregateKey| (key.scope, key.signal_type) == (scope, signal_type);
-    let mut items: Vec<_> = aggregates
-        .by_key
-        .iter()
-        .filter(|cell| in_ranking(cell.key()))
-        .map(|cell| (cell.key().item, cell.state.score().rank()))
-        .collect();
+fn sorted(view: &AggregateView, scope: ScopeId, signal_type: SignalTypeId) -> Vec<(u64, ScoreRank)> {
+    let mut items = Vec::new();
+    view.for_each(|key, state| {
+        if (key.scope, key.signal_type) == (scope, signal_type) {
+            items.push((key.item, state.score().rank()));
+        }
+    });
     items.sort_by_key(|(item, rank)| (Reverse(*rank), *item));
     items
 }
 
-fn check(aggregates: &Aggregates, k: usize) {
+fn check(view: &AggregateView, k: usize) {
+    assert_eq!(view.wrong_maxima(), []);
     for scope in SCOPES {
         for (signal_type, _) in SIGNAL_TYPES {
-            let mut expected = sorted(aggregates, scope, signal_type);
+            let mut expected = sorted(view, scope, signal_type);
             expected.truncate(k);
-            assert_eq!(aggregates.top(scope, signal_type, k), expected);
+            assert_eq!(view.board(scope, signal_type).map_or(Vec::new(), |board| board.top(k)), expected);
         }
     }
 }
@@ -62,35 +62,35 @@ proptest! {
         steps in prop::collection::vec((signals(), any::<prop::sample::Index>(), 0..3_u8), 1..250),
         k in 0..100_usize,
     ) {
-        let aggregates = Aggregates::default();
+        let mut view = AggregateView::default();
         let mut added: Vec<Signal> = Vec::new();
         for (signal, any_added, kind) in steps {
             if kind == 0 && !added.is_empty() {
                 let taken = added.swap_remove(any_added.index(added.len()));
-                prop_assert_eq!(aggregates.subtract(taken.key, &taken.contribution), Ok(()));
+                prop_assert_eq!(view.subtract(taken.key, &taken.contribution), Ok(()));
             } else {
-                aggregates.add(signal.key, &signal.contribution);
+                view.add(signal.key, &signal.contribution);
                 added.push(signal);
             }
-            check(&aggregates, k);
+            check(&view, k);
         }
-        check(&aggregates, usize::MAX);
+        check(&view, usize::MAX);
         for signal in added {
-            prop_assert_eq!(aggregates.subtract(signal.key, &signal.contribution), Ok(()));
+            prop_assert_eq!(view.subtract(signal.key, &signal.contribution), Ok(()));
         }
-        check(&aggregates, usize::MAX);
-        prop_assert!(aggregates.by_key.is_empty());
+        check(&view, usize::MAX);
+        view.for_each(|key, _| panic!("{key:?} is left"));
     }
 }
 
 #[test]
 fn what_was_never_added_is_not_taken_away() {
-    let aggregates = Aggregates::default();
+    let mut view = AggregateView::default();
     let contribution = |nanos| Contribution::new(Weight::from_nanos(nanos).unwrap(), 0, HalfLife::MIN);
     let key = AggregateKey { scope: ScopeId::GLOBAL, signal_type: SignalTypeId(0), item: 7 };
-    assert_eq!(aggregates.subtract(key, &contribution(1)), Err(SubtractError::Empty));
-    aggregates.add(key, &contribution(1));
-    assert_eq!(aggregates.subtract(key, &contribution(2)), Err(SubtractError::OtherSignal));
-    check(&aggregates, 10);
-    assert_eq!(aggregates.top(ScopeId::GLOBAL, SignalTypeId(0), 10).len(), 1);
+    assert_eq!(view.subtract(key, &contribution(1)), Err(SubtractError::Empty));
+    view.add(key, &contribution(1));
+    assert_eq!(view.subtract(key, &contribution(2)), Err(SubtractError::OtherSignal));
+    check(&view, 10);
+    assert_eq!(view.board(ScopeId::GLOBAL, SignalTypeId(0)).unwrap().top(10).len(), 1);
 }
