@@ -6,18 +6,16 @@
 //! short enough that a leave behind it waits for milliseconds. When the process ends between two
 //! slices, some aggregates are at the target already; the next open reads their marks.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 use tidal_entities::{
-    AggregateState, Checkpoint, LogEntry, Schema, aggregate_key, checkpoint_key, decode_aggregate,
-    encode_aggregate, encode_checkpoint,
+    AggregateState, Checkpoint, Contribution, LogEntry, Schema, SignalEntry, aggregate_key, checkpoint_key,
+    decode_aggregate, encode_aggregate, encode_checkpoint,
 };
 use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::aggregates::AggregateKey;
-use crate::fast_map::FastHasher;
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
@@ -25,21 +23,24 @@ use crate::scopes::Interner;
 use crate::sync::lock;
 use crate::{Error, Result};
 
-/// Aggregates a commit: a few milliseconds of the one writer there is.
-const SLICE_AGGREGATES: usize = 1_000;
+/// Aggregates a commit: some milliseconds of the one writer there is.
+const SLICE_AGGREGATES: usize = 4_000;
 
 /// Bytes of rows after which a commit is made as well, since a row with windows is up to a hundred times as long.
 const SLICE_BYTES: usize = 1 << 20;
 
-/// Aggregates a checkpoint, at most those of one row of the log more: bounds its memory to some hundred
-/// megabytes. The more it takes at once, the fewer times it stores one that changes often.
-const MAX_AGGREGATES: usize = 1_000_000;
+/// Additions a checkpoint, at most those of one row of the log more: bounds its memory to some 150 megabytes. The
+/// more it takes at once, the fewer times it stores an aggregate that changes often.
+const MAX_ADDITIONS: usize = 4_000_000;
 
-/// So many buckets of windows take the memory of an aggregate.
-const BUCKETS_PER_AGGREGATE: usize = 4;
-
-/// What the log adds to each aggregate.
-type Additions = HashMap<AggregateKey, AggregateState, FastHasher>;
+/// What the log adds, signal by signal: kept as a list and then sorted, since a map of sums would cost a look into
+/// memory that has to be fetched for each of them.
+#[derive(Debug, Default)]
+struct Additions {
+    contributions: Vec<Contribution>,
+    /// Which of the contributions goes to which aggregate.
+    by_aggregate: Vec<(AggregateKey, u32)>,
+}
 
 /// Brings the stored aggregates after the log. There is one for each database on disk.
 #[derive(Debug)]
@@ -76,9 +77,7 @@ impl Checkpointer {
         let is_resumed = self.checkpoint.target > self.checkpoint.floor;
         let goal = if is_resumed { self.checkpoint.target } else { durable_sequence };
         let mut withheld = self.checkpoint.withheld;
-        let mut additions = Additions::default();
-        let additions_len = Cell::new(0_usize);
-        let mut buckets_len = 0_usize;
+        let additions = RefCell::new(Additions::default());
         let reached = visit_entries(
             &self.storage,
             self.checkpoint.floor,
@@ -87,15 +86,9 @@ impl Checkpointer {
                 if let Some(reason) = signal.withheld {
                     withheld.add(reason);
                 }
-                for_each_aggregate(&self.schema, &self.interner, sequence, &signal, |key, contribution| {
-                    let state = additions.entry(key).or_default();
-                    buckets_len -= state.buckets_len();
-                    state.add_contribution(contribution);
-                    buckets_len += state.buckets_len();
-                    additions_len.set(additions.len() + buckets_len / BUCKETS_PER_AGGREGATE);
-                })
+                additions.borrow_mut().note(&self.schema, &self.interner, sequence, &signal)
             },
-            |sequence| sequence >= goal || (!is_resumed && additions_len.get() >= MAX_AGGREGATES),
+            |sequence| sequence >= goal || (!is_resumed && additions.borrow().is_full()),
         )?;
         if is_resumed && reached != goal {
             return Err(Error::damaged(format!(
@@ -103,7 +96,7 @@ impl Checkpointer {
             )));
         }
         self.checkpoint.target = reached;
-        self.store(&additions)?;
+        self.store(additions.into_inner())?;
         self.checkpoint = Checkpoint { floor: reached, withheld, ..self.checkpoint };
         let mut last = WriteBatch::new();
         put_checkpoint(&mut last, &self.checkpoint);
@@ -111,14 +104,52 @@ impl Checkpointer {
     }
 
     /// Stores the aggregates in slices; each says that the checkpoint is on its way.
-    fn store(&mut self, additions: &Additions) -> Result<()> {
-        let mut all: Vec<_> = additions.iter().collect();
-        all.sort_unstable_by_key(|(key, _)| **key);
+    fn store(&mut self, additions: Additions) -> Result<()> {
+        let Additions { contributions, mut by_aggregate } = additions;
+        by_aggregate.sort_unstable();
+        let mut aggregates = by_aggregate.chunk_by(|a, b| a.0 == b.0).peekable();
+        while aggregates.peek().is_some() {
+            let several: Vec<_> = aggregates.by_ref().take(SLICE_AGGREGATES).collect();
+            self.store_slices(&several, &contributions)?;
+        }
+        Ok(())
+    }
+
+    /// Adds to stored aggregates what they do not hold yet.
+    fn store_slices(
+        &mut self,
+        aggregates: &[&[(AggregateKey, u32)]],
+        contributions: &[Contribution],
+    ) -> Result<()> {
+        let target = self.checkpoint.target;
+        let keys: Vec<_> = aggregates
+            .iter()
+            .filter_map(|additions| additions.first())
+            .map(|(key, _)| aggregate_key(key.item, key.scope, key.signal_type))
+            .collect();
+        let stored = self.storage.items_engine().get_each(&keys)?;
         let mut slice = WriteBatch::new();
         let mut slice_bytes = 0;
-        for (key, addition) in all {
-            slice_bytes += self.add_to_stored(&mut slice, *key, addition)?;
-            if slice.len() >= SLICE_AGGREGATES || slice_bytes >= SLICE_BYTES {
+        for ((key, stored), additions) in keys.iter().zip(stored).zip(aggregates) {
+            let mut state = AggregateState::default();
+            if let Some(value) = &stored {
+                let (mark, found) = decode_aggregate(key, value)
+                    .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?;
+                // Stored by the same checkpoint, before it was interrupted. Marks between floor and
+                // target there are none.
+                if mark == target {
+                    continue;
+                }
+                self.checkpoint.aggregates.remove_aggregate(key, value);
+                state = found;
+            }
+            let contributions = additions.iter().filter_map(|(_, nth)| contributions.get(*nth as usize));
+            contributions.for_each(|contribution| state.add_contribution(contribution));
+            let value = encode_aggregate(key, target, &state);
+            self.checkpoint.aggregates.add_aggregate(key, &value);
+            slice.put(Partition::Items, key, &value);
+            slice_bytes += value.len();
+            if slice_bytes >= SLICE_BYTES {
                 self.commit_slice(std::mem::take(&mut slice))?;
                 slice_bytes = 0;
             }
@@ -126,38 +157,33 @@ impl Checkpointer {
         if slice.is_empty() { Ok(()) } else { self.commit_slice(slice) }
     }
 
-    /// Adds to one stored aggregate what it does not hold yet. Returns how long the row is that is to be written.
-    fn add_to_stored(
-        &mut self,
-        slice: &mut WriteBatch,
-        key: AggregateKey,
-        addition: &AggregateState,
-    ) -> Result<usize> {
-        let target = self.checkpoint.target;
-        let stored_key = aggregate_key(key.item, key.scope, key.signal_type);
-        let stored = self.storage.items_engine().get(&stored_key)?;
-        let mut state = AggregateState::default();
-        if let Some(value) = &stored {
-            let (mark, found) = decode_aggregate(&stored_key, value)
-                .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?;
-            // Stored by the same checkpoint, before it was interrupted. Marks between floor and
-            // target there are none.
-            if mark == target {
-                return Ok(0);
-            }
-            self.checkpoint.aggregates.remove_aggregate(&stored_key, value);
-            state = found;
-        }
-        state.merge(addition);
-        let value = encode_aggregate(&stored_key, target, &state);
-        self.checkpoint.aggregates.add_aggregate(&stored_key, &value);
-        slice.put(Partition::Items, &stored_key, &value);
-        Ok(value.len())
-    }
-
     fn commit_slice(&self, mut slice: WriteBatch) -> Result<()> {
         put_checkpoint(&mut slice, &self.checkpoint);
         Ok(self.storage.commit(slice)?)
+    }
+}
+
+impl Additions {
+    fn is_full(&self) -> bool {
+        self.by_aggregate.len() >= MAX_ADDITIONS
+    }
+
+    fn note(
+        &mut self,
+        schema: &Schema,
+        interner: &Interner,
+        sequence: u64,
+        signal: &SignalEntry,
+    ) -> Result<()> {
+        // One row of the log more than the maximum is far below 2^32.
+        let nth = u32::try_from(self.contributions.len()).unwrap_or(u32::MAX);
+        let mut last = None;
+        for_each_aggregate(schema, interner, sequence, signal, |key, contribution| {
+            self.by_aggregate.push((key, nth));
+            last = Some(*contribution);
+        })?;
+        self.contributions.extend(last);
+        Ok(())
     }
 }
 

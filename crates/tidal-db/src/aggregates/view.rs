@@ -152,18 +152,24 @@ impl AggregateView {
     }
 
     fn place(&mut self, key: AggregateKey) -> Place {
-        match self.index[part_of(key.item)].entry(key) {
-            Entry::Occupied(entry) => *entry.get(),
-            Entry::Vacant(entry) => {
-                let next = self.boards.len();
-                let board = *self.boards_by_scope.entry((key.scope, key.signal_type)).or_insert_with(|| {
-                    self.boards.push(Leaderboard::default());
-                    self.board_scopes.push((key.scope, key.signal_type));
-                    // As many scopes as would overflow this fit no memory.
-                    u32::try_from(next).unwrap_or(u32::MAX)
-                });
-                *entry.insert(Place { board, slot: self.boards[board as usize].insert(key.item) })
-            }
+        match self.index[part_of(key.item)].get(&key) {
+            Some(place) => *place,
+            None => self.insert(key),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert(&mut self, key: AggregateKey) -> Place {
+        let next = self.boards.len();
+        let board = *self.boards_by_scope.entry((key.scope, key.signal_type)).or_insert_with(|| {
+            self.boards.push(Leaderboard::default());
+            self.board_scopes.push((key.scope, key.signal_type));
+            // As many scopes as would overflow this fit no memory.
+            u32::try_from(next).unwrap_or(u32::MAX)
+        });
+        let place = Place { board, slot: self.boards[board as usize].insert(key.item) };
+        self.index[part_of(key.item)].insert(key, place);
+        place
     }
 }
