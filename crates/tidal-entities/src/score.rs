@@ -1,5 +1,6 @@
 mod contribution;
 mod exp2;
+mod older;
 mod rank;
 mod sums;
 mod wide_sum;
