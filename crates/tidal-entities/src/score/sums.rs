@@ -87,7 +87,8 @@ impl ScoreSums {
     pub fn rank(&self) -> ScoreRank {
         let newest = self.newest;
         // From the oldest on, so that small sums are added up before they meet large ones.
-        let near = self.older.iter().flat_map(|older| older.since(newest.epoch.saturating_sub(MAX_NEAR_EPOCHS)));
+        let near =
+            self.older.iter().flat_map(|older| older.since(newest.epoch.saturating_sub(MAX_NEAR_EPOCHS)));
         let (mut total, mut total_epoch) = (0.0, newest.epoch);
         for EpochSum { epoch, sum } in near.chain([&newest]) {
             let gap_epochs = i64::try_from(epoch.saturating_sub(total_epoch)).unwrap_or(i64::MAX);
