@@ -22,6 +22,10 @@ pub enum Break {
     LastLeaveCounts,
     /// Forward to communities without adding it up (breaks G7).
     ViewDrifts,
+    /// Add a signal up without moving its item in the ranking (breaks G7).
+    RankingStale,
+    /// Forget that a user was away as soon as the user is back (breaks G5 and G7).
+    AwayPeriodLost,
     /// Do not count what is withheld (breaks G8).
     WithheldUncounted,
     /// Commit the effects of a source without its position (breaks G9).

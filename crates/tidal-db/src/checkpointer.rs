@@ -64,6 +64,8 @@ impl Checkpointer {
             let _held = lock(&turn);
             match self.advance(durable_sequence) {
                 Ok(()) => self.log.checkpointed(self.checkpoint.floor),
+                // The next open goes on with what is left.
+                Err(Error::Closed | Error::Latched { .. }) => return,
                 Err(error) => {
                     self.log.fail(error);
                     return;
@@ -88,8 +90,12 @@ impl Checkpointer {
                 }
                 additions.borrow_mut().note(&self.schema, &self.interner, sequence, &signal)
             },
-            |sequence| sequence >= goal || (!is_resumed && additions.borrow().is_full()),
+            |sequence| {
+                let is_full = !is_resumed && additions.borrow().is_full();
+                sequence >= goal || is_full || self.log.check_writable().is_err()
+            },
         )?;
+        self.log.check_writable()?;
         if is_resumed && reached != goal {
             return Err(Error::damaged(format!(
                 "a checkpoint was under way to sequence {goal}, but no row of the log ends there"
@@ -133,8 +139,9 @@ impl Checkpointer {
         for ((key, stored), additions) in keys.iter().zip(stored).zip(aggregates) {
             let mut state = AggregateState::default();
             if let Some(value) = &stored {
-                let (mark, found) = decode_aggregate(key, value)
-                    .map_err(|cause| Error::undecodable("a stored aggregate does not decode", cause))?;
+                let (mark, found) = decode_aggregate(key, value).map_err(|cause| {
+                    Error::damaged_view("a stored aggregate does not decode", Some(cause))
+                })?;
                 // Stored by the same checkpoint, before it was interrupted. Marks between floor and
                 // target there are none.
                 if mark == target {
@@ -157,7 +164,9 @@ impl Checkpointer {
         if slice.is_empty() { Ok(()) } else { self.commit_slice(slice) }
     }
 
+    /// A close waits for one commit at most, and not for all that a checkpoint has to store.
     fn commit_slice(&self, mut slice: WriteBatch) -> Result<()> {
+        self.log.check_writable()?;
         put_checkpoint(&mut slice, &self.checkpoint);
         Ok(self.storage.commit(slice)?)
     }

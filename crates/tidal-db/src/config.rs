@@ -82,6 +82,7 @@ pub struct Config {
     pub(crate) expect_at_least: Option<u64>,
     pub(crate) recovery_entries: u64,
     pub(crate) run_entries: u64,
+    pub(crate) rebuild: bool,
     pub(crate) canary: Canary,
 }
 
@@ -99,6 +100,7 @@ impl Default for Config {
             expect_at_least: None,
             recovery_entries: DEFAULT_RECOVERY_ENTRIES,
             run_entries: DEFAULT_RUN_ENTRIES,
+            rebuild: false,
             canary: Canary::default(),
         }
     }
@@ -117,6 +119,7 @@ impl fmt::Debug for Config {
             .field("expect_at_least", &self.expect_at_least)
             .field("recovery_entries", &self.recovery_entries)
             .field("run_entries", &self.run_entries)
+            .field("rebuild", &self.rebuild)
             .finish_non_exhaustive()
     }
 }
@@ -212,6 +215,18 @@ impl Config {
     #[doc(hidden)]
     pub fn run_entries(mut self, entries: u64) -> Self {
         self.run_entries = entries.max(1);
+        self
+    }
+
+    /// Makes anew what only repeats the log: the stored aggregates, and the signals by user of which histories are
+    /// made. For a database that is refused, or whose histories end in an error, with [`Error::DamagedView`].
+    ///
+    /// The open then reads the whole log, and returns once the aggregates are stored as
+    /// [`recovery_entries`](Self::recovery_entries) asks. Histories are right at once, and as fast as before when the
+    /// background work has followed the log again. Nothing is dropped if the open is refused for another reason, such
+    /// as damage to the log itself.
+    pub fn rebuild(mut self, rebuild: bool) -> Self {
+        self.rebuild = rebuild;
         self
     }
 

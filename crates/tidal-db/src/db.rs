@@ -26,6 +26,7 @@ use crate::log_rows::log_head;
 use crate::log_state::{Bounds, LogEnd};
 use crate::log_writer::LogWriter;
 use crate::profiles::Profiles;
+use crate::rebuild::drop_views;
 use crate::record_check::{CheckedRecords, check_leave_records, read_histories, shut_out, stored_histories};
 use crate::report::{DamagedRecord, OpenReport};
 use crate::run_maker::RunMaker;
@@ -130,10 +131,10 @@ impl TidalDb {
         let claim = storage.claim()?;
         let durability = config.chosen_durability();
         let recovery_entries = config.is_kept().then_some(config.recovery_entries);
-        let (schema, schema_batch) = open_schema(&storage, &config)?;
+        let (schema, mut last_batch) = open_schema(&storage, &config)?;
         let schema = Arc::new(schema);
         let interner = Arc::new(Interner::new());
-        let mut view = AggregateView::default();
+        let mut view = AggregateView::new(config.canary);
         let community_membership = CommunityMembershipIndex::new();
         let community_leave_status = DashMap::new();
         let gate = Gate::new(&community_leave_status, config.canary);
@@ -146,14 +147,21 @@ impl TidalDb {
         {
             return Err(Error::BehindExpected { expected, found: head.last_sequence });
         }
-        let runs = read_run_index(&storage)?;
+        let mut runs = match read_run_index(&storage) {
+            Err(Error::DamagedView { .. }) if config.rebuild => RunIndex::default(),
+            read => read?,
+        };
         if runs.through > head.last_sequence {
             return Err(Error::damaged(format!(
                 "the log ends at sequence {}, but runs of signals by user go to {}",
                 head.last_sequence, runs.through
             )));
         }
-        let (checkpoint, replayed) = rebuild_aggregates(&storage, &schema, &interner, &mut view, &head)?;
+        if config.rebuild {
+            runs = RunIndex::default();
+        }
+        let (checkpoint, replayed) =
+            rebuild_aggregates(&storage, &schema, &interner, &mut view, &head, config.rebuild)?;
 
         let mut found = Fingerprint::default();
         let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;
@@ -179,7 +187,10 @@ impl TidalDb {
 
         report.replayed_entries = replayed.entries;
         report.last_sequence = head.last_sequence;
-        storage.commit(schema_batch)?;
+        if config.rebuild {
+            drop_views(&storage, &mut last_batch)?;
+        }
+        storage.commit(last_batch)?;
         let profiles = Profiles::new();
         for user_id in members {
             attributes.entry(user_id).or_default();
@@ -228,6 +239,9 @@ impl TidalDb {
             }),
         };
         db.start_threads(checkpoint, runs)?;
+        if config.rebuild {
+            db.inner.log.wait_for_checkpoint()?;
+        }
         Ok(db)
     }
 

@@ -202,6 +202,19 @@ pub enum Error {
         cause: Option<CodecError>,
     },
 
+    /// Stored aggregates, or the signals by user of which histories are made, are damaged. Both only repeat what the
+    /// log says.
+    #[error(
+        "{what}; it only repeats what the log says: open once with rebuild(true) to make it anew from the log"
+    )]
+    DamagedView {
+        /// What was found, and where.
+        what: String,
+        /// The codec's word on it, if it was a row that did not decode.
+        #[source]
+        cause: Option<CodecError>,
+    },
+
     /// An entry does not fit the format of the log.
     #[error("{what}; nothing was recorded")]
     Unloggable {
@@ -249,6 +262,11 @@ impl Error {
     /// A row that does not decode.
     pub(crate) fn undecodable(what: impl Into<String>, cause: CodecError) -> Self {
         Self::Damaged { what: what.into(), cause: Some(cause) }
+    }
+
+    /// A row that repeats what the log says does not decode, or contradicts another.
+    pub(crate) fn damaged_view(what: impl Into<String>, cause: Option<CodecError>) -> Self {
+        Self::DamagedView { what: what.into(), cause }
     }
 
     /// The position at which an `apply` stopped.

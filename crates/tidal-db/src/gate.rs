@@ -154,7 +154,15 @@ impl Gate {
 
     /// Remembers a closed away period; called before the gate opens again.
     pub(crate) fn add_away_period(&self, user_id: u64, left_at_ns: u64, rejoined_at_ns: u64) {
+        if self.canary.is(Break::AwayPeriodLost) {
+            return;
+        }
         self.away.entry(user_id).or_default().add(left_at_ns, rejoined_at_ns);
+    }
+
+    /// The closed away periods of `user_id`.
+    pub(crate) fn away_periods(&self, user_id: u64) -> AwayPeriods {
+        self.away.get(&user_id).map(|periods| periods.clone()).unwrap_or_default()
     }
 
     /// Sets the closed away periods found at open.

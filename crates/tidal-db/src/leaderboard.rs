@@ -87,6 +87,12 @@ impl Leaderboard {
         }
     }
 
+    /// Adds a signal and leaves the maxima as they were, for a canary.
+    pub(crate) fn add_unranked(&mut self, slot: Slot, contribution: &Contribution) {
+        let (block, position) = slot.split();
+        self.blocks[block].add_unranked(position, contribution);
+    }
+
     /// Takes a signal away; `true` if the aggregate is empty now, and its slot no longer its own.
     pub(crate) fn subtract(
         &mut self,

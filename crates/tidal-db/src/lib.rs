@@ -66,6 +66,7 @@ mod log_state;
 mod log_writer;
 mod membership;
 mod profiles;
+mod rebuild;
 mod record_check;
 mod report;
 mod run_check;

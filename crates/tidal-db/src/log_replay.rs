@@ -23,22 +23,32 @@ pub(crate) struct Replayed {
     pub(crate) withheld: WithheldCounts,
 }
 
-/// Brings the aggregates up to the end of the log: those that were stored, and what came after.
+/// Brings the aggregates up to the end of the log: those that were stored, and what came after; or, if they are to be
+/// made anew, what the whole log says.
 pub(crate) fn rebuild_aggregates(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
     view: &mut AggregateView,
     head: &LogHead,
+    anew: bool,
 ) -> Result<(Checkpoint, Replayed)> {
-    let checkpoint = read_checkpoint(storage)?;
+    let checkpoint = match read_checkpoint(storage) {
+        Err(Error::DamagedView { .. }) if anew => Checkpoint::default(),
+        read => read?,
+    };
+    // The log has lost its end, which nothing can be made from.
     if checkpoint.target > head.last_sequence {
         return Err(Error::damaged(format!(
             "the log ends at sequence {}, but a checkpoint was on its way to {}",
             head.last_sequence, checkpoint.target
         )));
     }
-    let ahead = restore_aggregates(storage, schema, interner, view, &checkpoint)?;
+    let (checkpoint, ahead) = if anew {
+        (Checkpoint::default(), HashMap::new())
+    } else {
+        (checkpoint, restore_aggregates(storage, schema, interner, view, &checkpoint)?)
+    };
     let replayed = replay_log(storage, schema, interner, view, &checkpoint, &ahead)?;
     if replayed.last_sequence != head.last_sequence {
         return Err(Error::damaged(format!(
@@ -63,7 +73,7 @@ fn restore_aggregates(
     let scope_count = interner.scopes_len();
     for row in storage.items_engine().scan_tag(Tag::SignalState)? {
         let (key, value) = row?;
-        let undecodable = |cause| Error::undecodable("a stored aggregate does not decode", cause);
+        let undecodable = |cause| Error::damaged_view("a stored aggregate does not decode", Some(cause));
         let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
         let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
         found.add_aggregate(&key, &value);
@@ -75,30 +85,32 @@ fn restore_aggregates(
         };
         let declared = schema.signal_type_by_id(signal_type).filter(|_| scope.0 < scope_count);
         let Some(declared) = declared else {
-            return Err(Error::damaged(format!("{} is of a scope or type that is not stored", what())));
+            let what = format!("{} is of a scope or type that is not stored", what());
+            return Err(Error::damaged_view(what, None));
         };
         if state.has_windows() != declared.is_windowed {
             let kept = if state.has_windows() { "has windows" } else { "has no windows" };
-            return Err(Error::damaged(format!("{} {kept}, but its type says otherwise", what())));
+            let what = format!("{} {kept}, but its type says otherwise", what());
+            return Err(Error::damaged_view(what, None));
         }
         let key = AggregateKey { item, scope, signal_type };
         if mark > checkpoint.floor {
             if mark != checkpoint.target {
-                return Err(Error::damaged(format!(
+                let what = format!(
                     "{} is marked {mark}, but the checkpoint stands at {} on its way to {}",
                     what(),
                     checkpoint.floor,
                     checkpoint.target
-                )));
+                );
+                return Err(Error::damaged_view(what, None));
             }
             ahead.insert(key, mark);
         }
         view.restore(key, state);
     }
     if found != checkpoint.aggregates {
-        return Err(Error::damaged(
-            "the stored aggregates are not those of the checkpoint; one is lost or old",
-        ));
+        let what = "the stored aggregates are not those of the checkpoint; one is lost or old";
+        return Err(Error::damaged_view(what, None));
     }
     Ok(ahead)
 }

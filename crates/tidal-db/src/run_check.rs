@@ -59,7 +59,7 @@ impl CheckedRuns {
         for (run, rows) in opened {
             let stored = match tally(rows) {
                 Ok(tally) => Ok(tally),
-                Err(error @ Error::Damaged { .. }) => Err(with_cause(&error)),
+                Err(error @ Error::DamagedView { .. }) => Err(with_cause(&error)),
                 Err(error) => return Err(error),
             };
             runs.push(CheckedRun { run, stored, logged: Tally::default() });

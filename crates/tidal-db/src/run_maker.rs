@@ -79,8 +79,8 @@ impl RunMaker {
         match self.follow_log() {
             Ok(()) | Err(Error::Closed | Error::Latched { .. }) => {}
             // Damage to runs must stop no leave. Histories say it where they come upon it.
-            Err(error @ Error::Damaged { .. }) => {
-                tracing::error!(%error, "no more runs of signals by user are made; histories read the log instead");
+            Err(error @ (Error::Damaged { .. } | Error::DamagedView { .. })) => {
+                tracing::error!(%error, "no more runs of signals by user are made; histories read more of the log instead");
             }
             Err(error) => self.log.fail(error),
         }
@@ -111,8 +111,9 @@ impl RunMaker {
             let key = run_row_key(from, RunPlace::START);
             let row = self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.next();
             let Some((key, _)) = row.transpose()? else { return Ok(()) };
-            let (number, _) = parse_run_row_key(&key)
-                .map_err(|cause| Error::undecodable("the key of a row of a run does not decode", cause))?;
+            let (number, _) = parse_run_row_key(&key).map_err(|cause| {
+                Error::damaged_view("the key of a row of a run does not decode", Some(cause))
+            })?;
             if !self.index.runs.iter().any(|run| run.number == number) {
                 self.gone.push_back(number);
             }

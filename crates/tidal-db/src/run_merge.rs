@@ -83,9 +83,8 @@ impl Merge {
         let expected: u64 = self.inputs.iter().map(|input| input.run.entry_count).sum();
         let found = self.output.entry_count();
         if found != expected {
-            return Err(Error::damaged(format!(
-                "runs of signals by user hold {found} signals, but {expected} in their index"
-            )));
+            let what = format!("runs of signals by user hold {found} signals, but {expected} in their index");
+            return Err(Error::damaged_view(what, None));
         }
         let first_sequence = self.inputs.first().map_or(0, |input| input.run.first_sequence);
         let last_sequence = self.inputs.last().map_or(0, |input| input.run.last_sequence);

@@ -18,7 +18,7 @@ pub(crate) fn read_run_index(storage: &Storage) -> Result<RunIndex> {
     let key = run_index_key();
     let Some(value) = storage.system_engine().get(&key)? else { return Ok(RunIndex::default()) };
     decode_run_index(&key, &value)
-        .map_err(|cause| Error::undecodable("the index of runs does not decode", cause))
+        .map_err(|cause| Error::damaged_view("the index of runs does not decode", Some(cause)))
 }
 
 /// Opens all runs that are whole, as they are at one moment: what `open` makes of each. Returns up to
@@ -82,7 +82,8 @@ impl RunScan {
         let Some(rows) = &mut self.rows else { return Ok(None) };
         let number = self.run.number;
         let undecodable = |cause| {
-            Error::undecodable(format!("a row of run {number} of signals by user does not decode"), cause)
+            let what = format!("a row of run {number} of signals by user does not decode");
+            Error::damaged_view(what, Some(cause))
         };
         let Some((key, value)) = rows.next().transpose()? else { return Err(self.missing()) };
         if parse_run_row_key(&key).map_err(undecodable)?.0 != number {
@@ -110,9 +111,10 @@ impl RunScan {
             Before::User(user) => format!("the row of user {user}"),
         };
         let Run { number, first_sequence, last_sequence, .. } = self.run;
-        Error::damaged(format!(
+        let what = format!(
             "run {number} of signals by user, for sequences {first_sequence} to {last_sequence}, is not whole: \
              {after} is missing"
-        ))
+        );
+        Error::damaged_view(what, None)
     }
 }

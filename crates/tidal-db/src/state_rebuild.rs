@@ -110,7 +110,7 @@ pub(crate) fn read_checkpoint(storage: &Storage) -> Result<Checkpoint> {
     let key = checkpoint_key();
     let Some(value) = storage.system_engine().get(&key)? else { return Ok(Checkpoint::default()) };
     decode_checkpoint(&key, &value)
-        .map_err(|cause| Error::undecodable("the checkpoint does not decode", cause))
+        .map_err(|cause| Error::damaged_view("the checkpoint does not decode", Some(cause)))
 }
 
 /// Reads every leave record into the status map. A record that does not decode counts as Left; the

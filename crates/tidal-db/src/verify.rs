@@ -10,8 +10,8 @@ use std::fmt;
 use dashmap::DashMap;
 use tidal_entities::community::CommunityMembership;
 use tidal_entities::{
-    AggregateState, LogEntry, ScopeId, SignalTypeId, WithheldCounts, decode_aggregate, format_nanos,
-    parse_aggregate_key,
+    AggregateState, AwayPeriods, LogEntry, ScopeId, SignalTypeId, WithheldCounts, decode_aggregate,
+    format_nanos, parse_aggregate_key,
 };
 use tidal_keys::Tag;
 
@@ -34,13 +34,13 @@ pub enum DifferenceKind {
     StoredAggregate,
     /// An aggregate in memory is not what the log gives.
     Aggregate,
-    /// Which item is said to be the best of some.
+    /// The items of a scope by score, of which the best are asked for.
     Ranking,
     /// A membership, an attribute or the position of a source.
     Row,
     /// A leave record, or the history of transitions beside it.
     LeaveRecord,
-    /// The status in memory.
+    /// The status in memory, or the away periods in memory.
     Status,
     /// The counts of withheld signals.
     Withheld,
@@ -102,8 +102,8 @@ struct Stored {
 
 impl TidalDb {
     /// Recomputes aggregates, scores, memberships, attributes, statuses, positions and histories from the log, and
-    /// names each difference from what is stored and from what is in memory. Reads everything; while
-    /// it compares, signals and transitions wait.
+    /// names each difference from what is stored; of aggregates, rankings, statuses and away periods also from what is
+    /// in memory. Reads everything; while it compares, signals and transitions wait.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -159,7 +159,7 @@ impl TidalDb {
         for user in checked.damaged {
             report.add(DifferenceKind::LeaveRecord, format!("user {}: {}", user.user_id, user.cause));
         }
-        self.compare_statuses(&records, reached, &mut report)?;
+        self.compare_statuses(&records, &checked.away.into_iter().collect(), reached, &mut report)?;
         self.compare_stored(&stored, &mut report);
         for what in recomputed.runs.differences(&inner.storage)? {
             report.add(DifferenceKind::History, what);
@@ -173,7 +173,7 @@ impl TidalDb {
         let mut stored = HashMap::new();
         for row in self.inner.storage.items_engine().scan_tag(Tag::SignalState)? {
             let (key, value) = row?;
-            let undecodable = |cause| Error::undecodable("a stored aggregate does not decode", cause);
+            let undecodable = |cause| Error::damaged_view("a stored aggregate does not decode", Some(cause));
             let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
             let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
             let key = AggregateKey { item, scope, signal_type };
@@ -230,7 +230,7 @@ impl TidalDb {
             report.add(DifferenceKind::Aggregate, what);
         }
         for (scope, signal_type, what) in view.wrong_maxima() {
-            let (scope, signal_type) = (self.scope_name(scope), self.signal_type_name(signal_type));
+            let (scope, signal_type) = self.names_of(scope, signal_type);
             report.add(DifferenceKind::Ranking, format!("{scope}, {signal_type}, in memory: {what}"));
         }
         Ok(())
@@ -247,16 +247,6 @@ impl TidalDb {
         }
     }
 
-    fn scope_name(&self, scope: ScopeId) -> String {
-        let scopes = self.inner.interner.scopes();
-        let named = usize::try_from(scope.0).ok().and_then(|index| scopes.get(index));
-        named.map_or_else(|| format!("scope {}", scope.0), ToString::to_string)
-    }
-
-    fn signal_type_name(&self, signal_type: SignalTypeId) -> &str {
-        self.inner.schema.signal_type_by_id(signal_type).map_or("?", |declared| declared.name.as_str())
-    }
-
     fn aggregate_difference(
         &self,
         key: AggregateKey,
@@ -266,7 +256,7 @@ impl TidalDb {
     ) -> String {
         let nothing = AggregateState::default();
         let expected = expected.unwrap_or(&nothing);
-        let (scope, signal_type) = (self.scope_name(key.scope), self.signal_type_name(key.signal_type));
+        let (scope, signal_type) = self.names_of(key.scope, key.signal_type);
         let state = |state: &AggregateState| {
             format!("count {}, sum {}", state.count(), format_nanos(state.weight_nanos()))
         };
@@ -280,10 +270,20 @@ impl TidalDb {
         )
     }
 
-    /// Compares the status in memory with the records as they were at sequence `reached`.
+    /// How a scope and a signal type are called.
+    pub(crate) fn names_of(&self, scope: ScopeId, signal_type: SignalTypeId) -> (String, &str) {
+        let scopes = self.inner.interner.scopes();
+        let found = usize::try_from(scope.0).ok().and_then(|index| scopes.get(index));
+        let scope = found.map_or_else(|| format!("scope {}", scope.0), ToString::to_string);
+        let declared = self.inner.schema.signal_type_by_id(signal_type);
+        (scope, declared.map_or("?", |declared| declared.name.as_str()))
+    }
+
+    /// Compares status and away periods in memory with the records and the log as they were at sequence `reached`.
     fn compare_statuses(
         &self,
         records: &DashMap<u64, CommunityMembership>,
+        away: &HashMap<u64, AwayPeriods>,
         reached: u64,
         report: &mut VerifyReport,
     ) -> Result<()> {
@@ -292,16 +292,31 @@ impl TidalDb {
         for user_id in users {
             let active = || CommunityMembership::default_active(user_id);
             let recorded = records.get(&user_id).map_or_else(active, |record| *record);
+            let no_period = AwayPeriods::default();
+            let logged = away.get(&user_id).unwrap_or(&no_period);
+            let agrees = || {
+                let in_memory = self.inner.gate.away_periods(user_id);
+                self.community_layer_status(user_id) == recorded && in_memory == *logged
+            };
             // Of a damaged user memory and record differ, as they must.
-            if self.community_layer_status(user_id) == recorded || self.inner.gate.damaged(user_id).is_some()
-            {
+            if agrees() || self.inner.gate.damaged(user_id).is_some() {
                 continue;
             }
             // A transition under way, or a later one, is no difference.
             let Some(_turn) = self.inner.transition_turns.try_take(&user_id) else { continue };
             let later = self.membership_history(user_id)?.last().is_some_and(|last| last.sequence > reached);
             let in_memory = self.community_layer_status(user_id);
-            if !later && in_memory != recorded {
+            if later || agrees() {
+                continue;
+            }
+            if in_memory == recorded {
+                let what = format!(
+                    "user {user_id} was away at {:?} ns in memory, but at {:?} ns in the log",
+                    self.inner.gate.away_periods(user_id).periods().collect::<Vec<_>>(),
+                    logged.periods().collect::<Vec<_>>()
+                );
+                report.add(DifferenceKind::Status, what);
+            } else {
                 let what = format!(
                     "user {user_id} is {} in memory, left at {:?}, but {} on disk, left at {:?}",
                     in_memory.status, in_memory.left_at_ns, recorded.status, recorded.left_at_ns

@@ -87,6 +87,16 @@ fn g7_a_view_that_drifts_is_caught() {
 }
 
 #[test]
+fn g7_a_ranking_that_does_not_follow_is_caught() {
+    caught(promises::views_follow_the_events, |config| config.broken(Break::RankingStale), "kind: Ranking");
+}
+
+#[test]
+fn g7_an_away_period_that_is_lost_is_caught() {
+    caught(promises::views_follow_the_events, |config| config.broken(Break::AwayPeriodLost), "was away at");
+}
+
+#[test]
 fn g8_withheld_signals_that_are_not_counted_are_caught() {
     caught(
         promises::what_is_withheld_is_said,

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tidal_entities::{Contribution, HalfLife, ScopeId, ScoreRank, SignalTypeId, SubtractError, Weight};
 
 use super::{AggregateKey, AggregateView};
+use crate::canary::Canary;
 
 const SIGNAL_TYPES: [(SignalTypeId, HalfLife); 2] =
     [(SignalTypeId(0), HalfLife::MIN), (SignalTypeId(1), HalfLife::MAX)];
@@ -62,7 +63,7 @@ proptest! {
         steps in prop::collection::vec((signals(), any::<prop::sample::Index>(), 0..3_u8), 1..250),
         k in 0..100_usize,
     ) {
-        let mut view = AggregateView::default();
+        let mut view = AggregateView::new(Canary::default());
         let mut added: Vec<Signal> = Vec::new();
         for (signal, any_added, kind) in steps {
             if kind == 0 && !added.is_empty() {
@@ -85,7 +86,7 @@ proptest! {
 
 #[test]
 fn what_was_never_added_is_not_taken_away() {
-    let mut view = AggregateView::default();
+    let mut view = AggregateView::new(Canary::default());
     let contribution = |nanos| Contribution::new(Weight::from_nanos(nanos).unwrap(), 0, HalfLife::MIN);
     let key = AggregateKey { scope: ScopeId::GLOBAL, signal_type: SignalTypeId(0), item: 7 };
     assert_eq!(view.subtract(key, &contribution(1)), Err(SubtractError::Empty));

@@ -8,6 +8,7 @@ use tidal_entities::{AggregateState, Contribution, ScopeId, SignalTypeId, Subtra
 
 use super::AggregateKey;
 use super::update::Update;
+use crate::canary::{Break, Canary};
 use crate::fast_map::FastHasher;
 use crate::leaderboard::{Cell, Leaderboard, Slot};
 
@@ -33,18 +34,7 @@ pub(crate) struct AggregateView {
     boards: Vec<Leaderboard>,
     board_scopes: Vec<(ScopeId, SignalTypeId)>,
     boards_by_scope: HashMap<(ScopeId, SignalTypeId), u32, FastHasher>,
-}
-
-impl Default for AggregateView {
-    fn default() -> Self {
-        let hasher = FastHasher::default();
-        Self {
-            index: (0..INDEX_PARTS).map(|_| Index::with_hasher(hasher.clone())).collect(),
-            boards: Vec::new(),
-            board_scopes: Vec::new(),
-            boards_by_scope: HashMap::default(),
-        }
-    }
+    canary: Canary,
 }
 
 /// An item's aggregates share a part of the index.
@@ -58,6 +48,17 @@ fn part_of(item: u64) -> usize {
     reason = "parts are 256, and boards and slots are given out by their owners"
 )]
 impl AggregateView {
+    pub(crate) fn new(canary: Canary) -> Self {
+        let hasher = FastHasher::default();
+        Self {
+            index: (0..INDEX_PARTS).map(|_| Index::with_hasher(hasher.clone())).collect(),
+            boards: Vec::new(),
+            board_scopes: Vec::new(),
+            boards_by_scope: HashMap::default(),
+            canary,
+        }
+    }
+
     /// Adds signals. Their order does not matter.
     pub(crate) fn add_all(&mut self, updates: &[Update]) {
         let mut places = Vec::with_capacity(GROUP * 8);
@@ -73,7 +74,12 @@ impl AggregateView {
             let mut places = places.iter();
             for update in group {
                 for (_, place) in update.keys().zip(&mut places) {
-                    self.boards[place.board as usize].add(place.slot, &update.contribution);
+                    let board = &mut self.boards[place.board as usize];
+                    if self.canary.is(Break::RankingStale) {
+                        board.add_unranked(place.slot, &update.contribution);
+                    } else {
+                        board.add(place.slot, &update.contribution);
+                    }
                 }
             }
         }

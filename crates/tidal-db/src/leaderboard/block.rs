@@ -68,8 +68,12 @@ impl Block {
 
     /// Adds a signal; `true` if the best changed.
     pub(super) fn add(&mut self, position: usize, contribution: &Contribution) -> bool {
-        self.cells[position].state.add_contribution(contribution);
+        self.add_unranked(position, contribution);
         self.place(position)
+    }
+
+    pub(super) fn add_unranked(&mut self, position: usize, contribution: &Contribution) {
+        self.cells[position].state.add_contribution(contribution);
     }
 
     /// Takes a signal away; `true` if the best changed.
