@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use crate::commands::{aggregates, history, layer, profile, replay, signal, top, verify};
+use crate::commands::{aggregates, history, layer, profile, rebuild, replay, signal, top, verify};
 use crate::failure::{Failure, fold};
 use crate::output::{Effect, Output};
 
@@ -40,6 +40,7 @@ enum Command {
     Top(top::Top),
     History(history::History),
     Verify(verify::Verify),
+    Rebuild(rebuild::Rebuild),
 }
 
 impl Command {
@@ -50,6 +51,7 @@ impl Command {
             | Self::Join(_)
             | Self::Quit(_)
             | Self::User(_)
+            | Self::Rebuild(_)
             | Self::Leave(_)
             | Self::Rejoin(_)
             // Its exit code is the answer, which must not change with who reads the rest of it.
@@ -73,6 +75,7 @@ impl Command {
             Self::Top(command) => command.run(output),
             Self::History(command) => command.run(output),
             Self::Verify(command) => command.run(output),
+            Self::Rebuild(command) => command.run(output),
         }
     }
 }

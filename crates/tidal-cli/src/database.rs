@@ -23,6 +23,17 @@ impl Database {
         }
         with_opened(TidalDb::builder().path(&self.path), work)
     }
+
+    /// The same with all that only repeats the log made anew.
+    pub(crate) fn with_rebuilt(
+        &self,
+        work: impl FnOnce(&TidalDb) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if !exists(&self.path)? {
+            return Err(Failure::Failed(missing(&self.path)));
+        }
+        with_opened(TidalDb::builder().path(&self.path).rebuild(true), work)
+    }
 }
 
 /// Opens what `builder` describes, does `work` and closes it, so that a failed last write is told.

@@ -89,11 +89,11 @@ impl From<tidal_db::Error> for Failure {
 pub(crate) fn explain(error: &tidal_db::Error) -> String {
     match error {
         tidal_db::Error::SchemaDiffers { difference } => format!(
-            "the schema differs from the stored one: {difference}; leave out --signal and --cohorts-by to use the \
-             stored one"
+            "the schema differs from the stored one: {difference}; leave out --signal, --windowed and --cohorts-by \
+             to use the stored one"
         ),
         tidal_db::Error::UndeclaredSignalType { name } => format!(
-            "signal type {name:?} is not declared; use one that was declared with --signal when the database was made"
+            "signal type {name:?} is not declared; use one that was declared with --signal or --windowed when the database was made"
         ),
         tidal_db::Error::SourceReplaced { source_name, position } => format!(
             "the content of source {source_name:?} up to row {position} is not what was applied before; nothing was \
@@ -110,6 +110,9 @@ pub(crate) fn explain(error: &tidal_db::Error) -> String {
             "the leave record of user {user_id} is damaged ({cause}), so the user stays out; settle it with \
              'tidal leave {user_id}', then rejoin"
         ),
+        tidal_db::Error::DamagedView { what, .. } => {
+            format!("{what}; it only repeats what the log says: make it anew with 'tidal rebuild'")
+        }
         other => one_line(other),
     }
 }

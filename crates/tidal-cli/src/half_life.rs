@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A signal type with its half-life, as `--signal NAME=HALFLIFE` declares it.
+/// A signal type with its half-life, as `--signal NAME=HALFLIFE` or `--windowed` declares it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DeclaredSignal {
     pub(crate) name: String,

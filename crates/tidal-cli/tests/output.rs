@@ -15,6 +15,9 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 use support::Folder;
+use tidal_db::{Scope, TidalDb, Window};
+use tidal_keys::{EntityId, Tag, encode_key};
+use tidal_storage::{Partition, Storage, WriteBatch};
 
 /// Users who act, leave, come back and are late.
 const EVENTS: &str = "\
@@ -192,6 +195,7 @@ fn help_names_every_command() {
         "aggregates",
         "top",
         "history",
+        "rebuild",
     ];
     let mut transcript = folder.transcript(&[&["--help"]]);
     for command in commands {
@@ -224,6 +228,55 @@ fn replay_help_names_every_column() {
     for column in support::HEADER.trim_end().split(',') {
         assert!(help.lines().any(|line| line.split_whitespace().next() == Some(column)), "{column}");
     }
+}
+
+#[test]
+fn windows_are_declared_where_they_are_kept() {
+    let folder = Folder::new();
+    folder.write_events("events.csv", EVENTS);
+    let replay = |more: &[&str]| [&["replay", "events.csv", "--db", "x.tidal"], more].concat();
+    folder.stdout(&replay(&["--create", "--windowed", "view=4s", "--signal", "like=1d"]));
+    // Again, and the stored types are those that are declared, in whatever order.
+    let again = folder.json(&replay(&["--signal", "like=1d", "--windowed", "view=4s"]));
+    assert_eq!(again[0]["skipped"], 11);
+    let transcript = folder.transcript(&[
+        &replay(&["--signal", "view=4s", "--signal", "like=1d"]),
+        &replay(&["--windowed", "view=4s", "--windowed", "like=1d"]),
+        &replay(&["--windowed", "view=5s", "--signal", "like=1d"]),
+        &replay(&["--windowed", "view=4s", "--signal", "view=4s"]),
+    ]);
+    insta::assert_snapshot!("windowed", transcript);
+
+    let db = TidalDb::builder().path(folder.path("x.tidal")).open().unwrap();
+    let newest_ns = db.newest_time_ns();
+    let hour = db.aggregate_window_at(&Scope::Global, 9, "view", Window::Hour, newest_ns).unwrap().unwrap();
+    assert_eq!(hour.count, 4);
+}
+
+#[test]
+fn what_repeats_the_log_is_rebuilt() {
+    let folder = replayed();
+    let commands: [&[&str]; 3] = [
+        &["aggregates", "--db", "x.tidal"],
+        &["history", "7", "--db", "x.tidal"],
+        &["left", "--db", "x.tidal"],
+    ];
+    let before = folder.transcript(&commands);
+    let storage = Storage::open(folder.path("x.tidal")).unwrap();
+    let mut damage = WriteBatch::new();
+    let key = encode_key(EntityId::new(0), Tag::Metadata, b"checkpoint");
+    damage.put(Partition::System, &key, b"no checkpoint");
+    storage.commit(damage).unwrap();
+    storage.close().unwrap();
+    let transcript = folder.transcript(&[
+        &["status", "7", "--db", "x.tidal"],
+        &["rebuild", "--db", "x.tidal"],
+        &["rebuild", "--db", "x.tidal", "--json"],
+        &["verify", "--db", "x.tidal"],
+        &["rebuild", "--db", "nowhere.tidal"],
+    ]);
+    insta::assert_snapshot!("rebuild", transcript);
+    assert_eq!(folder.transcript(&commands), before);
 }
 
 #[test]

@@ -36,12 +36,15 @@ pub(crate) struct Replay {
     file: PathBuf,
     #[command(flatten)]
     database: Database,
-    /// Make the database if there is none; needs --signal
+    /// Make the database if there is none; needs --signal or --windowed
     #[arg(long)]
     create: bool,
     /// Declare a signal type and its half-life, such as submit=7d (units s, m, h, d, w)
     #[arg(long = "signal", value_name = "NAME=HALFLIFE", value_parser = parse_declared_signal)]
     signals: Vec<DeclaredSignal>,
+    /// Declare a signal type of which the last hour, day and week are kept apart as well, such as view=7d
+    #[arg(long, value_name = "NAME=HALFLIFE", value_parser = parse_declared_signal)]
+    windowed: Vec<DeclaredSignal>,
     /// Make a cohort of the users of each value of this attribute
     #[arg(long = "cohorts-by", value_name = "ATTRIBUTE")]
     cohorts_by: Vec<String>,
@@ -103,9 +106,10 @@ impl Replay {
         if !does_exist && !self.create {
             return Err(Failure::Failed(database::missing(&self.database.path)));
         }
-        if !does_exist && self.signals.is_empty() {
+        if !does_exist && self.signals.is_empty() && self.windowed.is_empty() {
             return Err(Failure::Usage(
-                "--create makes a new database here, so it needs at least one --signal NAME=HALFLIFE"
+                "--create makes a new database here, so it needs at least one --signal NAME=HALFLIFE or \
+                 --windowed NAME=HALFLIFE"
                     .to_owned(),
             ));
         }
@@ -135,13 +139,17 @@ impl Replay {
 
     fn builder(&self) -> Result<Config, Failure> {
         let builder = TidalDb::builder().path(&self.database.path).create(self.create);
-        if self.signals.is_empty() && self.cohorts_by.is_empty() {
+        if self.signals.is_empty() && self.windowed.is_empty() && self.cohorts_by.is_empty() {
             return Ok(builder);
         }
         let declared = self
             .signals
             .iter()
             .fold(Schema::builder(), |schema, signal| schema.signal(signal.name.as_str(), signal.half_life));
+        let declared = self
+            .windowed
+            .iter()
+            .fold(declared, |schema, signal| schema.windowed(signal.name.as_str(), signal.half_life));
         let declared = self.cohorts_by.iter().fold(declared, |schema, name| schema.cohorts_by(name.as_str()));
         let schema = declared.build().map_err(|error| Failure::Usage(one_line(&error)))?;
         Ok(builder.schema(schema))
