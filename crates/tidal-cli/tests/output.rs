@@ -232,9 +232,11 @@ fn replay_help_names_every_column() {
 
 #[test]
 fn windows_are_declared_where_they_are_kept() {
+    fn replay<'a>(more: &[&'a str]) -> Vec<&'a str> {
+        [&["replay", "events.csv", "--db", "x.tidal"], more].concat()
+    }
     let folder = Folder::new();
     folder.write_events("events.csv", EVENTS);
-    let replay = |more: &[&str]| [&["replay", "events.csv", "--db", "x.tidal"], more].concat();
     folder.stdout(&replay(&["--create", "--windowed", "view=4s", "--signal", "like=1d"]));
     // Again, and the stored types are those that are declared, in whatever order.
     let again = folder.json(&replay(&["--signal", "like=1d", "--windowed", "view=4s"]));
