@@ -147,19 +147,7 @@ impl TidalDb {
         {
             return Err(Error::BehindExpected { expected, found: head.last_sequence });
         }
-        let mut runs = match read_run_index(&storage) {
-            Err(Error::DamagedView { .. }) if config.rebuild => RunIndex::default(),
-            read => read?,
-        };
-        if runs.through > head.last_sequence {
-            return Err(Error::damaged(format!(
-                "the log ends at sequence {}, but runs of signals by user go to {}",
-                head.last_sequence, runs.through
-            )));
-        }
-        if config.rebuild {
-            runs = RunIndex::default();
-        }
+        let runs = restore_runs(&storage, head.last_sequence, config.rebuild)?;
         let (checkpoint, replayed) =
             rebuild_aggregates(&storage, &schema, &interner, &mut view, &head, config.rebuild)?;
 
@@ -170,7 +158,7 @@ impl TidalDb {
         } else {
             rebuild_community_leave_status(&storage, &community_leave_status)?
         };
-        let mut attributes = rebuild_attributes(&storage, &mut found)?;
+        let attributes = rebuild_attributes(&storage, &mut found)?;
         let sources = rebuild_sources(&storage, &mut found)?;
         let histories = read_histories(&storage, &community_leave_status, &mut found)?;
         if !config.canary.is(Break::RestoreSkipped) {
@@ -191,14 +179,7 @@ impl TidalDb {
             drop_views(&storage, &mut last_batch)?;
         }
         storage.commit(last_batch)?;
-        let profiles = Profiles::new();
-        for user_id in members {
-            attributes.entry(user_id).or_default();
-        }
-        for (user_id, attributes) in attributes {
-            profiles.restore(user_id, attributes);
-        }
-
+        let profiles = Profiles::restored(members, attributes);
         let log = Arc::new(LogWriter::new(
             storage.clone(),
             LogEnd {
@@ -318,6 +299,22 @@ impl TidalDb {
     pub(crate) fn now_ns(&self) -> u64 {
         self.inner.clock.now_ns()
     }
+}
+
+/// Reads which runs there are; none if they are to be made anew.
+fn restore_runs(storage: &Storage, last_sequence: u64, anew: bool) -> Result<RunIndex> {
+    let runs = match read_run_index(storage) {
+        Err(Error::DamagedView { .. }) if anew => RunIndex::default(),
+        read => read?,
+    };
+    // The log has lost its end, which nothing can be made from.
+    if runs.through > last_sequence {
+        return Err(Error::damaged(format!(
+            "the log ends at sequence {last_sequence}, but runs of signals by user go to {}",
+            runs.through
+        )));
+    }
+    Ok(if anew { RunIndex::default() } else { runs })
 }
 
 /// Shuts the gate for users whose record cannot be believed, and sets everybody's away periods.

@@ -34,6 +34,21 @@ impl Profiles {
         Self { waiting: WaitingWriters::of(&by_user), by_user, unseen: OnceLock::new() }
     }
 
+    /// Those found at open: of everybody who is in a community or has an attribute.
+    pub(crate) fn restored(
+        members: impl IntoIterator<Item = u64>,
+        attributes: impl IntoIterator<Item = (u64, BTreeMap<String, String>)>,
+    ) -> Self {
+        let profiles = Self::new();
+        for user_id in members {
+            profiles.by_user.entry(user_id).or_default();
+        }
+        for (user_id, attributes) in attributes {
+            profiles.by_user.insert(user_id, Profile { attributes, scope_set: None });
+        }
+        profiles
+    }
+
     /// The scopes of `user_id`, if they were resolved since the last change. No join, quit or change
     /// of attributes of that user is staged while the first of the two is held, so that the log tells
     /// the same order.
@@ -77,11 +92,6 @@ impl Profiles {
             Entry::Occupied(entry) => ProfileEdit::Known(entry),
             Entry::Vacant(entry) => ProfileEdit::New(entry),
         }
-    }
-
-    /// Sets a profile found at open.
-    pub(crate) fn restore(&self, user_id: u64, attributes: BTreeMap<String, String>) {
-        self.by_user.insert(user_id, Profile { attributes, scope_set: None });
     }
 }
 
