@@ -29,7 +29,7 @@ use tidal_storage::{MemoryMedium, WriteBatch};
 const CHECKPOINTER: &str = "tidal-checkpoint";
 const RUN_MAKER: &str = "tidal-runs";
 
-/// Aggregates of six slices of a checkpoint.
+/// Of each an aggregate in two scopes, which are more than one slice of a checkpoint.
 const ITEMS: u64 = 3_000;
 
 fn views(from: u64, to: u64) -> impl Iterator<Item = Event> {
@@ -108,8 +108,9 @@ fn a_drop_without_a_close_keeps_what_was_batched() {
 
 /// Runs out of disk at a write of the thread, sooner or later; returns at how many it did.
 fn disk_full_on(thread: &'static str, config: fn() -> Config, is_done: fn(&[u8]) -> bool) -> u64 {
-    let mut failures = 0;
-    for nth in (0..).map(|attempt| (1 << attempt) - 1) {
+    // Each attempt gets twice as far as the one before it.
+    for failures in 0.. {
+        let nth = (1 << failures) - 1;
         let medium = Arc::new(ThreadMedium::default());
         let db = create(&medium, config());
         medium.fail_writes(thread, nth);
@@ -125,7 +126,6 @@ fn disk_full_on(thread: &'static str, config: fn() -> Config, is_done: fn(&[u8])
             assert_sound(&db, ITEMS);
             return failures;
         }
-        failures += 1;
         // Nothing more is written, and whoever asks is told, and why.
         let refused = |error: Error| {
             assert!(matches!(error, Error::Latched { .. }), "{error:?}");

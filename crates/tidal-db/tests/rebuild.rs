@@ -106,7 +106,7 @@ fn assert_sound(db: &TidalDb, storage: &Storage) {
 #[test]
 fn every_damage_to_what_repeats_the_log_is_named_and_rebuilt() {
     type Damage = fn(&Storage) -> WriteBatch;
-    let damages: [(&str, Damage); 8] = [
+    let kinds: [(&str, Damage); 8] = [
         ("a row of a run", |storage| {
             let (key, value) = &run_rows(storage)[0];
             put(Partition::System, key, &value[1..])
@@ -126,7 +126,7 @@ fn every_damage_to_what_repeats_the_log_is_named_and_rebuilt() {
         ("a checkpoint that is gone", |_| delete(Partition::System, &checkpoint_key())),
     ];
     let sound = image();
-    for (what, damage) in damages {
+    for (what, damage) in kinds {
         let damaged = changed(&sound, damage);
         let error = match open(&damaged, options()) {
             Err(error) => error,
