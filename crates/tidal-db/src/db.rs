@@ -324,12 +324,14 @@ fn shut_out_damaged(
     gate: &Gate,
     report: &mut OpenReport,
 ) {
-    report.sound_records = map.len().saturating_sub(checked.damaged.len()) as u64;
+    let damaged_len = checked.damaged.len();
     for user in checked.damaged {
         shut_out(map, &user);
         report.damaged.push(DamagedRecord { user_id: user.user_id, cause: user.cause.clone() });
         gate.mark_damaged(user);
     }
+    // Now that everybody who is damaged stands in the map, also whose record is missing.
+    report.sound_records = map.len().saturating_sub(damaged_len) as u64;
     for (user_id, periods) in checked.away {
         gate.restore_away_periods(user_id, periods);
     }
