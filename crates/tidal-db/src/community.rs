@@ -171,7 +171,12 @@ impl TidalDb {
             let ticket = self.stage_nothing(at_ns, origin)?;
             return Ok(Asked::Unchanged(current, ticket));
         }
-        let stale_keys = if damaged.is_some() { self.transition_keys(user_id)? } else { Vec::new() };
+        let stale_keys = if damaged.is_some() {
+            inner.log.check_writable()?;
+            self.transition_keys(user_id)?
+        } else {
+            Vec::new()
+        };
         let known_left_at_ns = damaged.as_ref().and_then(|user| left_at_of(&user.logged));
         let membership = CommunityMembership {
             user_id,
@@ -218,6 +223,8 @@ impl TidalDb {
         let at_ns = at_ns.max(EARLIEST_TRANSITION_NS);
         if let Some(user) = inner.gate.damaged(user_id) {
             if !inner.canary.is(Break::DamagedRejoined) {
+                // A handle through which nothing can be settled says so first.
+                inner.log.check_writable()?;
                 return Err(Error::DamagedRecord { user_id, cause: user.cause });
             }
             inner.gate.settled(user_id);

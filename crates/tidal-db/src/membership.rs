@@ -81,6 +81,7 @@ impl TidalDb {
             return self.stage_nothing(at_ns, origin);
         }
         if inner.community_membership.communities_len(user_id) >= MAX_COMMUNITIES_PER_USER {
+            inner.log.check_writable()?;
             return Err(Error::TooManyCommunities { user_id, community, limit: MAX_COMMUNITIES_PER_USER });
         }
         let ((), ticket) = inner.log.stage(origin, |staging| {
@@ -135,6 +136,7 @@ impl TidalDb {
             return self.stage_nothing(at_ns, origin);
         }
         if before.is_none() && edit.attributes_len() >= MAX_ATTRIBUTES_PER_USER {
+            inner.log.check_writable()?;
             let name = name.to_owned();
             return Err(Error::TooManyAttributes { user_id, name, limit: MAX_ATTRIBUTES_PER_USER });
         }
