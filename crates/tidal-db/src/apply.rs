@@ -170,7 +170,8 @@ impl TidalDb {
         // What came before a bad event is kept, and its transitions are settled in any case.
         let committed = self.commit_chunk(&mut chunk);
         let followed = self.inner.log.wait_for_checkpoint();
-        outcome.and(committed).and(followed).map_err(|cause| self.stopped(delivery, cause))
+        // A bad event is the cause only where what came before it is on disk.
+        committed.and(outcome).and(followed).map_err(|cause| self.stopped(delivery, cause))
     }
 
     fn stopped(&self, delivery: &Delivery<'_>, cause: Error) -> Error {
