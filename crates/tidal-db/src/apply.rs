@@ -264,10 +264,12 @@ impl TidalDb {
             }
             Action::Signal { user, item, signal_type, weight } => {
                 let declared = self.resolve_signal_type(signal_type)?;
-                // A rejoin opens the gate only once it is on disk.
-                let rejoins =
-                    |staged: &StagedTransition| staged.membership.status == MembershipStatus::Active;
-                if chunk.staged.get(user).is_some_and(rejoins) {
+                // A rejoin opens the gate only once it is on disk, and a leave settles a damaged record only then.
+                let waits = |staged: &StagedTransition| {
+                    staged.membership.status == MembershipStatus::Active
+                        || self.inner.gate.damaged(*user).is_some()
+                };
+                if chunk.staged.get(user).is_some_and(waits) {
                     self.commit_chunk(chunk)?;
                 }
                 let signal = ResolvedSignal {
