@@ -10,8 +10,11 @@
 )]
 
 mod scenarios;
+#[path = "model/mod.rs"]
+mod sequences;
 
 use scenarios::{crash, once, promises, race};
+use sequences::{Plan, broken};
 use tidal_db::{Break, Config};
 
 /// The scenario run with the break must see it, and say so in these words.
@@ -112,4 +115,29 @@ fn g9_effects_without_their_position_are_caught() {
         |config| config.broken(Break::PositionSkipped),
         "the second delivery",
     );
+}
+
+/// Every break that one caller can see. The racy gate takes two.
+const SEEN_BY_ONE_CALLER: [Break; 9] = [
+    Break::PersistSkipped,
+    Break::RestoreSkipped,
+    Break::DamagedRejoined,
+    Break::HistorySkipped,
+    Break::AwayPeriodsIgnored,
+    Break::LastLeaveCounts,
+    Break::ViewDrifts,
+    Break::WithheldUncounted,
+    Break::PositionSkipped,
+];
+
+/// Sequences within which each break must be noticed.
+const NOTICED_WITHIN: u32 = 2_000;
+
+#[test]
+fn random_sequences_notice_every_break_that_one_caller_can_see() {
+    let plan = Plan { sequences: NOTICED_WITHIN, shrink_steps: 10, seeds: None };
+    for what in SEEN_BY_ONE_CALLER {
+        broken::break_it(what);
+        assert!(sequences::run::<false>(&plan).is_err(), "{what:?} went unnoticed");
+    }
 }

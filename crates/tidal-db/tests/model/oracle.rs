@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidal_db::{Action, Event, Scope, TransitionKind, Withheld};
 
-use crate::world::{ALLOWED_SKEW_NS, SIGNAL_TYPES, cohorts_of};
+use super::world::{ALLOWED_SKEW_NS, SIGNAL_TYPES, cohorts_of};
 
 /// When a signal took place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,29 @@ pub enum Refusal {
     Ahead,
     SignalType,
     Limit,
+    /// The user's leave record is damaged.
+    Damaged,
+    /// Positions would pass the last there can be.
+    Position,
+    /// The scope names a cohort that is not declared.
+    Cohort,
 }
+
+/// What happened to the stored leave record of a user while nobody looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// It has too few bytes.
+    CutShort,
+    /// Its status is none.
+    BadStatus,
+    /// It decodes, and says the opposite.
+    Flipped,
+    /// It is gone.
+    Missing,
+}
+
+/// The time in a record that [`Damage::Flipped`] makes of nothing.
+pub const MADE_UP_LEFT_AT_NS: u64 = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
@@ -43,9 +65,11 @@ pub struct Acted {
     pub place: usize,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct User {
     pub left: bool,
+    /// Nobody can know whether the user left, so the user counts as Left.
+    pub damaged: bool,
     pub left_at_ns: Option<u64>,
     pub attributes: BTreeMap<String, String>,
     pub communities: BTreeSet<u64>,
@@ -54,6 +78,16 @@ pub struct User {
 }
 
 impl User {
+    /// What the transitions say, whatever became of the record.
+    pub fn has_left(&self) -> bool {
+        self.transitions.last().is_some_and(|last| last.kind == TransitionKind::Leave)
+    }
+
+    /// The time of the newest leave.
+    pub fn last_leave_ns(&self) -> Option<u64> {
+        self.transitions.iter().rfind(|moved| moved.kind == TransitionKind::Leave).map(|moved| moved.at_ns)
+    }
+
     /// Whether `at_ns` lies in an away period that is over.
     fn was_away(&self, at_ns: u64) -> bool {
         // Leaves and rejoins alternate, so each pair is one period.
@@ -65,13 +99,13 @@ impl User {
 }
 
 /// One signal as an aggregate sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contributed {
     pub weight_nanos: i64,
     pub event_time_ns: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     pub first_position: u64,
     pub applied: Vec<(u64, Event)>,
@@ -95,6 +129,7 @@ pub struct Receipt {
 pub struct Counts {
     pub left: u64,
     pub away_period: u64,
+    pub unknown: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,7 +158,7 @@ pub enum Applied {
     },
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Oracle {
     pub users: BTreeMap<u64, User>,
     /// By scope, item and place of the signal type in the schema.
@@ -140,7 +175,8 @@ impl Counts {
         match reason {
             Withheld::Left => self.left += 1,
             Withheld::AwayPeriod => self.away_period += 1,
-            other => panic!("no record is damaged here, but a signal was withheld as {other:?}"),
+            Withheld::Unknown => self.unknown += 1,
+            other => panic!("the model does not know {other:?}"),
         }
     }
 }
@@ -199,6 +235,10 @@ impl Oracle {
     fn turn(&mut self, user: u64, at_ns: u64, kind: TransitionKind) {
         // 0 stands for "never" in the record.
         let at_ns = at_ns.max(1);
+        if self.user(user).damaged {
+            assert!(kind == TransitionKind::Leave, "a rejoin of a damaged user is refused before");
+            return self.settle(user, at_ns);
+        }
         let leaves = kind == TransitionKind::Leave;
         if self.user(user).left == leaves {
             return;
@@ -213,9 +253,44 @@ impl Oracle {
         user.transitions.push(Moved { kind, at_ns, place });
     }
 
-    /// Left when delivered comes before late.
+    /// A leave or a repair of a damaged user: what the transitions say of the time counts, and what they do not
+    /// say happens now.
+    fn settle(&mut self, user_id: u64, at_ns: u64) {
+        self.see(at_ns);
+        let user = self.edit(user_id);
+        user.damaged = false;
+        user.left = user.has_left();
+        user.left_at_ns = user.last_leave_ns();
+        self.turn(user_id, at_ns, TransitionKind::Leave);
+    }
+
+    /// Settles a damaged record as Left; of a sound one this changes nothing.
+    pub fn repair(&mut self, user: u64, at_ns: u64) {
+        if self.user(user).damaged {
+            self.settle(user, at_ns.max(1));
+        }
+    }
+
+    /// The stored record becomes another while the database is closed.
+    pub fn damage(&mut self, user_id: u64, damage: Damage) {
+        let mut user = self.user(user_id);
+        if user.transitions.is_empty() && damage == Damage::Missing {
+            return;
+        }
+        let recorded =
+            (damage == Damage::Flipped).then(|| user.last_leave_ns().unwrap_or(MADE_UP_LEFT_AT_NS));
+        user.left_at_ns = if user.has_left() { user.last_leave_ns() } else { recorded };
+        user.left = true;
+        user.damaged = true;
+        self.users.insert(user_id, user);
+    }
+
+    /// Left when delivered comes before late, and what nobody can know before both.
     pub fn gate(&self, user: u64, when: When) -> Option<Withheld> {
         let user = self.users.get(&user)?;
+        if user.damaged {
+            return Some(Withheld::Unknown);
+        }
         if user.left {
             return Some(Withheld::Left);
         }
@@ -332,6 +407,11 @@ impl Oracle {
             && type_index(signal_type).is_none()
         {
             reasons.push(Refusal::SignalType);
+        }
+        if let Action::Rejoin { user } = &event.action
+            && self.user(*user).damaged
+        {
+            reasons.push(Refusal::Damaged);
         }
         if !reasons.is_empty() {
             return Err(reasons);

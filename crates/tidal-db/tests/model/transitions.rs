@@ -1,92 +1,56 @@
-//! The steps of a script, and how scripts are made up.
-
-use std::fmt;
+//! The steps of a sequence, and how they are made up.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use tidal_db::{Action, Event, Weight};
 
-use crate::world::{
+use super::calls::Call;
+use super::disk::ALL;
+use super::oracle::Damage;
+use super::world::{
     BAD_WEIGHTS, COMMUNITIES, ITEMS, PLANS, REGIONS, SIGNAL_TYPES, SOURCES, TIMES_NS, USERS, WEIGHTS,
 };
 
 #[derive(Clone, Debug)]
 pub enum Step {
     Clock(u64),
-    Join {
-        user: u64,
-        community: u64,
-    },
-    Quit {
-        user: u64,
-        community: u64,
-    },
-    Attribute {
-        user: u64,
-        name: &'static str,
-        value: &'static str,
-    },
-    Signal {
-        user: u64,
-        item: u64,
-        signal_type: &'static str,
-        weight: f64,
-    },
-    SignalAt {
-        user: u64,
-        item: u64,
-        signal_type: &'static str,
-        weight: f64,
-        at_ns: u64,
-    },
-    Leave {
-        user: u64,
-    },
-    Rejoin {
-        user: u64,
-    },
-    Deliver {
-        source: &'static str,
-        first_position: u64,
-        events: Vec<Event>,
-    },
-    /// What was applied, from the event of this number on, and something new.
-    Redeliver {
-        source: &'static str,
-        from: usize,
-        new: Vec<Event>,
-    },
-    Flush,
+    Call(Call),
+    /// Something that must be refused and change nothing.
+    Refused(Bad),
+    Verify,
     Close,
+    /// Close, and open in ways that must be refused before the right one.
+    RefusedOpen,
     Drop,
-    Crash,
+    /// The process or the machine dies: of the unsynced writes those are kept that the bits say.
+    Crash {
+        kept: u64,
+    },
+    /// Operation `nth` of the disk fails, counted from the beginning of the call, and then the process dies.
+    FailingDisk {
+        nth: u64,
+        for_good: bool,
+        call: Call,
+        kept: u64,
+    },
+    /// The stored leave record of a user becomes another while the database is closed.
+    Damage {
+        user: u64,
+        damage: Damage,
+    },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Immediate,
-    /// Nothing is flushed but by durable calls.
-    BatchedForEver,
-    /// The flush thread is busy all the time.
-    BatchedByThree,
-}
-
-#[derive(Clone)]
-pub struct Script {
-    pub mode: Mode,
-    pub steps: Vec<Step>,
-}
-
-/// One step a line: that is what a person has to read.
-impl fmt::Debug for Script {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.mode)?;
-        for (number, step) in self.steps.iter().enumerate() {
-            write!(f, "\n  {number:>2} {step:?}")?;
-        }
-        Ok(())
-    }
+/// What no database takes.
+#[derive(Clone, Copy, Debug)]
+pub enum Bad {
+    EmptySource,
+    LongSource,
+    LastPosition,
+    EmptyAttribute,
+    LongValue,
+    Cohort,
+    SignalType,
 }
 
 fn user() -> impl Strategy<Value = u64> {
@@ -146,31 +110,71 @@ fn events(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Valu
     vec((time_ns(), action()).prop_map(|(at_ns, action)| Event { at_ns, action }), len)
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn call() -> impl Strategy<Value = Call> {
     let source = || select(&SOURCES[..]);
+    let nanos = || select(&WEIGHTS[..]).prop_map(|(_, nanos)| nanos);
     prop_oneof![
-        5 => time_ns().prop_map(Step::Clock),
-        3 => (user(), community()).prop_map(|(user, community)| Step::Join { user, community }),
-        1 => (user(), community()).prop_map(|(user, community)| Step::Quit { user, community }),
-        3 => (user(), attribute()).prop_map(|(user, (name, value))| Step::Attribute { user, name, value }),
-        5 => (user(), item(), signal_type(), weight())
-            .prop_map(|(user, item, signal_type, weight)| Step::Signal { user, item, signal_type, weight }),
-        7 => (user(), item(), signal_type(), weight(), time_ns()).prop_map(
-            |(user, item, signal_type, weight, at_ns)| Step::SignalAt { user, item, signal_type, weight, at_ns }
+        6 => (user(), community()).prop_map(|(user, community)| Call::Join { user, community }),
+        2 => (user(), community()).prop_map(|(user, community)| Call::Quit { user, community }),
+        6 => (user(), attribute()).prop_map(|(user, (name, value))| Call::Attribute { user, name, value }),
+        8 => (user(), item(), signal_type(), weight())
+            .prop_map(|(user, item, signal_type, weight)| Call::Signal { user, item, signal_type, weight }),
+        12 => (user(), item(), signal_type(), weight(), time_ns()).prop_map(
+            |(user, item, signal_type, weight, at_ns)| Call::SignalAt { user, item, signal_type, weight, at_ns }
         ),
-        4 => user().prop_map(|user| Step::Leave { user }),
-        4 => user().prop_map(|user| Step::Rejoin { user }),
-        2 => (source(), 1..8_u64, events(0..7))
-            .prop_map(|(source, first_position, events)| Step::Deliver { source, first_position, events }),
-        2 => (source(), 0..4_usize, events(0..4))
-            .prop_map(|(source, from, new)| Step::Redeliver { source, from, new }),
-        1 => Just(Step::Flush),
-        1 => Just(Step::Close),
-        1 => Just(Step::Drop),
-        2 => Just(Step::Crash),
+        3 => (user(), item(), signal_type(), nanos(), proptest::option::of(time_ns())).prop_map(
+            |(user, item, signal_type, weight_nanos, at_ns)| {
+                Call::SignalExact { user, item, signal_type, weight_nanos, at_ns }
+            }
+        ),
+        8 => user().prop_map(|user| Call::Leave { user }),
+        8 => user().prop_map(|user| Call::Rejoin { user }),
+        2 => user().prop_map(|user| Call::Repair { user }),
+        4 => (source(), 1..8_u64, events(0..7))
+            .prop_map(|(source, first_position, events)| Call::Deliver { source, first_position, events }),
+        4 => (source(), 0..4_usize, events(0..4))
+            .prop_map(|(source, from, new)| Call::Redeliver { source, from, new }),
+        2 => Just(Call::Flush),
     ]
 }
 
-pub fn script(modes: &'static [Mode]) -> impl Strategy<Value = Script> {
-    (select(modes), vec(step(), 1..50)).prop_map(|(mode, steps)| Script { mode, steps })
+fn bad() -> impl Strategy<Value = Bad> {
+    select(
+        &[
+            Bad::EmptySource,
+            Bad::LongSource,
+            Bad::LastPosition,
+            Bad::EmptyAttribute,
+            Bad::LongValue,
+            Bad::Cohort,
+            Bad::SignalType,
+        ][..],
+    )
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    select(&[Damage::CutShort, Damage::BadStatus, Damage::Flipped, Damage::Missing][..])
+}
+
+/// A killed process leaves all that it wrote; a power loss any part of it.
+fn kept() -> impl Strategy<Value = u64> {
+    prop_oneof![2 => Just(ALL), 1 => Just(0), 2 => any::<u64>()]
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    // A commit is some twenty operations; a few more reach what runs in the background.
+    let failing = (0..40_u64, any::<bool>(), call(), kept())
+        .prop_map(|(nth, for_good, call, kept)| Step::FailingDisk { nth, for_good, call, kept });
+    prop_oneof![
+        8 => time_ns().prop_map(Step::Clock),
+        65 => call().prop_map(Step::Call),
+        2 => bad().prop_map(Step::Refused),
+        1 => Just(Step::Verify),
+        2 => Just(Step::Close),
+        1 => Just(Step::RefusedOpen),
+        1 => Just(Step::Drop),
+        4 => kept().prop_map(|kept| Step::Crash { kept }),
+        4 => failing,
+        2 => (user(), damage()).prop_map(|(user, damage)| Step::Damage { user, damage }),
+    ]
 }

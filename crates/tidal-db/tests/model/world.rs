@@ -39,6 +39,9 @@ pub const ALLOWED_SKEW_NS: u64 = SECOND_NS;
 /// Signal types in order of declaration, with their half-lives in ns: the shortest and the longest.
 pub const SIGNAL_TYPES: [(&str, u64); 2] = [("view", SECOND_NS), ("like", 36_525 * 86_400 * SECOND_NS)];
 
+/// The one of them that keeps windows.
+pub const WINDOWED: &str = "like";
+
 pub const REGIONS: [&str; 3] = ["Scotland", "Wales", ""];
 pub const PLANS: [&str; 3] = ["pro", "a=b", ""];
 
@@ -56,12 +59,37 @@ pub const WEIGHTS: [(f64, i64); 8] = [
 /// Weights that are refused.
 pub const BAD_WEIGHTS: [f64; 3] = [f64::NAN, f64::NEG_INFINITY, 1_000_000_000.5];
 
+/// When a signal is on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Immediate,
+    /// Nothing is flushed but by durable calls.
+    BatchedForEver,
+    /// The flush thread is busy all the time.
+    BatchedByThree,
+}
+
 pub fn schema() -> Schema {
+    schema_with(SIGNAL_TYPES)
+}
+
+/// The same with a half-life that is not the stored one.
+pub fn other_schema() -> Schema {
+    let [(first, half_life_ns), second] = SIGNAL_TYPES;
+    schema_with([(first, half_life_ns * 2), second])
+}
+
+fn schema_with(signal_types: [(&str, u64); 2]) -> Schema {
     let celts = || Predicate::any_of("region", ["Scotland", "Wales"]);
     let pro = || Predicate::eq("plan", "pro");
     let mut builder = Schema::builder();
-    for (name, half_life_ns) in SIGNAL_TYPES {
-        builder = builder.signal(name, Duration::from_nanos(half_life_ns));
+    for (name, half_life_ns) in signal_types {
+        let half_life = Duration::from_nanos(half_life_ns);
+        builder = if name == WINDOWED {
+            builder.windowed(name, half_life)
+        } else {
+            builder.signal(name, half_life)
+        };
     }
     builder
         .cohorts_by("region")
