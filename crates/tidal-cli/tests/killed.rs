@@ -1,4 +1,6 @@
-//! A replay that is killed at any moment goes on where it stopped, and counts nothing twice.
+//! A replay that is killed at any moment goes on where it stopped, and counts nothing twice; and whatever a
+//! process acknowledged before it was killed is there when its database is opened again. `TIDAL_KILLS` sets how
+//! many of the latter are killed.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,18 +8,30 @@
     clippy::panic,
     clippy::indexing_slicing,
     missing_docs,
+    unreachable_pub,
     reason = "tests fail by panicking"
 )]
 
+#[path = "killed/child.rs"]
+mod child;
+#[path = "killed/ledger.rs"]
+mod ledger;
+#[path = "killed/op.rs"]
+mod op;
+#[path = "killed/parent.rs"]
+mod parent;
 mod support;
 
 use std::process::{Child, Stdio};
 use std::time::{Instant, SystemTime};
 
+use ledger::{Figures, Ledger};
 use support::{Folder, Recorded};
-use tidal_db::TidalDb;
+use tidal_db::{Durability, TidalDb, Weight};
 
 const KILLS: u32 = 10;
+/// Processes that are killed under each durability, unless `TIDAL_KILLS` says otherwise.
+const ACKNOWLEDGING_KILLS: u64 = 12;
 /// A replay that ends before its moment comes is no kill; so many in a row would say that the moments are wrong.
 const MAX_ATTEMPTS: usize = 100;
 const DB: &str = "year.tidal";
@@ -102,4 +116,87 @@ fn assert_killed_replay(name: &str) {
     assert_eq!(withheld.away_period, recorded.withheld("away_period"));
     assert_eq!(withheld.unknown, 0);
     db.close().unwrap();
+}
+
+/// Not a test by itself: the parent starts this program again with an order for it.
+#[test]
+fn a_child_obeys_its_parent() {
+    child::obey();
+}
+
+fn assert_acknowledged_is_kept(durability: Durability) {
+    let kills = std::env::var("TIDAL_KILLS").map_or(ACKNOWLEDGING_KILLS, |kills| kills.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let figures = parent::kill(kills, durability, folder.path());
+    println!("{durability:?}: {figures:?}; lost 0, reopened 0, differences 0");
+    assert!(figures.kills >= kills);
+    assert!(
+        figures.leaves > 0 && figures.rejoins > 0 && figures.signals > 0,
+        "too little was done: {figures:?}"
+    );
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills_when_signals_are_immediate() {
+    assert_acknowledged_is_kept(Durability::Immediate);
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills_when_signals_are_batched() {
+    assert_acknowledged_is_kept(child::BATCHED);
+}
+
+/// The ledger of a child that said `lines`, compared with a database in which `done` was done.
+fn compared(lines: &[&str], done: impl FnOnce(&TidalDb)) -> Result<(), Box<dyn std::any::Any + Send>> {
+    let db = TidalDb::builder().schema(child::schema()).ephemeral().open().unwrap();
+    done(&db);
+    let mut figures = Figures::default();
+    let mut ledger = Ledger::new(false);
+    lines.iter().for_each(|line| ledger.hear(line, &mut figures));
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ledger.compare(&db, &mut figures)))
+}
+
+fn signal(db: &TidalDb, nanos: i64) {
+    db.signal_exact(0, 1, "view", Weight::from_nanos(nanos).unwrap(), None).unwrap();
+}
+
+#[test]
+fn the_ledger_notices_what_is_lost_and_what_was_never_done() {
+    let left = ["try 0 leave 0", "done 0"];
+    let leave = |db: &TidalDb| {
+        db.leave_community_layer(0).unwrap();
+    };
+    compared(&left, leave).unwrap();
+    compared(&left, |_| ()).expect_err("an acknowledged leave is gone");
+    let back = |db: &TidalDb| {
+        leave(db);
+        db.rejoin_community_layer(0).unwrap();
+    };
+    compared(&left, back).expect_err("the user is back, and never came");
+    compared(&["try 0 leave 0"], |_| ()).unwrap();
+    compared(&["try 0 leave 0"], leave).unwrap();
+
+    let joined = ["try 0 join 0 4", "done 0"];
+    let sent = ["try 0 join 0 4", "done 0", "try 0 signal 0 1 9", "done 0", "try 0 leave 0", "done 0"];
+    let whole = |db: &TidalDb| {
+        db.join_community(0, 4).unwrap();
+        signal(db, 9);
+        leave(db);
+    };
+    compared(&sent, whole).unwrap();
+    compared(&joined, whole).expect_err("a signal that was never sent");
+    let without_signal = |db: &TidalDb| {
+        db.join_community(0, 4).unwrap();
+        leave(db);
+    };
+    compared(&sent, without_signal).expect_err("the leave took along the signal before it");
+    let moved = |db: &TidalDb| {
+        db.join_community(0, 4).unwrap();
+        signal(db, 9);
+        back(db);
+        signal(db, 10);
+    };
+    compared(&sent, moved).expect_err("a total moved after an acknowledged leave");
+    let delivered = ["try 0 apply 1 0 1 9 0 1 10", "done 0"];
+    compared(&delivered, |db| signal(db, 9)).expect_err("a delivery that is not there");
 }
