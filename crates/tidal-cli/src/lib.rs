@@ -3,8 +3,8 @@
 //! The command is a thin front over [`tidal_db`]; a program links that crate instead. What may be of use
 //! elsewhere is [`event_file`]: a strict reader of the CSV in which recorded events are kept.
 //!
-//! No other crate of the workspace depends on this one, and as a library it is no stable API: [`run`] is there for
-//! the binary and the tests, and anything may change with the command.
+//! Of the workspace only what the fuzzers call depends on this one, and as a library it is no stable API: [`run`]
+//! is there for the binary and the tests, and anything may change with the command.
 
 pub mod event_file;
 

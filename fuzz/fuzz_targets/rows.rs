@@ -1,0 +1,4 @@
+//! See `tidal_fuzz::rows`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tidal_fuzz::rows(data));
