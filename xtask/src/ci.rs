@@ -1,9 +1,9 @@
 //! `cargo xtask ci`: everything that must hold before a change lands.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use crate::snapshots::{self, References};
-use crate::step::{Failure, Steps, cargo, execute};
+use crate::step::{Failure, Steps, answers, cargo, execute};
 use crate::{isolation, tidy};
 
 /// The tests that prove, by switching a safeguard off, that the others would notice. All else is checked without
@@ -30,7 +30,11 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn all(steps: &mut Steps) -> Result<(), Failure> {
-    steps.run("format", || execute(cargo().args(["fmt", "--all", "--check"])))?;
+    steps.run("format", || {
+        execute(cargo().args(["fmt", "--all", "--check"]))?;
+        // The fuzzers are a workspace of their own.
+        execute(cargo().args(["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
+    })?;
     steps.run("tidy", tidy::check)?;
     steps.run("lower crates stand alone", isolation::check)?;
     steps.run("pending snapshots", || {
@@ -87,10 +91,5 @@ fn tests(has_nextest: bool) -> Command {
 }
 
 fn has_nextest() -> bool {
-    cargo()
-        .args(["nextest", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+    answers(cargo().args(["nextest", "--version"]))
 }

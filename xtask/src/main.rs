@@ -2,9 +2,12 @@
 
 mod ci;
 mod files;
+mod fuzz;
 mod isolation;
+mod miri;
 mod public_api;
 mod snapshots;
+mod soak;
 mod step;
 mod tidy;
 
@@ -14,7 +17,10 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   ci     every check, in the order in which they fail fastest; stops at the first failure
   tidy   the house rules alone: manifests, file lengths, left-over marks, paths, reasons, links
-  api    every public name of a library, as the snapshots have them: cargo xtask api CRATE";
+  api    every public name of a library, as the snapshots have them: cargo xtask api CRATE
+  fuzz   every fuzzer for a while, where there is a nightly toolchain: cargo xtask fuzz [SECONDS]
+  miri   the tests of keys and entities under miri, where a toolchain has it
+  soak   hours of kills and random sequences: cargo xtask soak [STEP]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +29,11 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
         ["api", package] => public_api::run(package),
+        ["fuzz"] => fuzz::run(fuzz::DEFAULT_SECONDS),
+        ["fuzz", seconds] if seconds.parse::<u64>().is_ok() => fuzz::run(seconds),
+        ["miri"] => miri::run(),
+        ["soak"] => soak::run(None),
+        ["soak", step] => soak::run(Some(step)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             ExitCode::SUCCESS

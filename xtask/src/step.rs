@@ -1,7 +1,7 @@
 //! Named steps, run one after another until one fails.
 
 use std::fmt::Write as _;
-use std::process::Command;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 /// Why a step failed, in words a person can act on.
@@ -43,6 +43,35 @@ pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(crate::files::root());
     command
+}
+
+/// The same of a nightly toolchain, as rustup finds it.
+pub(crate) fn nightly_cargo() -> Command {
+    let mut command = Command::new("cargo");
+    command.arg("+nightly").current_dir(crate::files::root());
+    command
+}
+
+/// Whether a command is there: it runs and says that all is well.
+pub(crate) fn answers(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Prints how it went, and makes it the exit code.
+pub(crate) fn conclude(command: &str, outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{command}: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says that nothing was checked, so that nobody takes it for a success.
+pub(crate) fn skip(command: &str, reason: &str) -> ExitCode {
+    eprintln!("{command}: SKIPPED, nothing was checked: {reason}");
+    ExitCode::SUCCESS
 }
 
 /// Shows the command line, runs it and turns a bad exit into a failure.

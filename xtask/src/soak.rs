@@ -1,0 +1,72 @@
+//! `cargo xtask soak`: what takes too long for every change. One line a step; what the environment sets already
+//! stands, so that a step can be made shorter or longer.
+
+use std::process::ExitCode;
+
+use crate::step::{Failure, Steps, cargo, conclude, execute};
+
+/// A test that does more of the same when the environment says so.
+struct Soak {
+    name: &'static str,
+    /// What cargo runs.
+    package: &'static str,
+    test: &'static str,
+    /// Which of its tests.
+    filter: &'static str,
+    /// How many of what.
+    count: (&'static str, &'static str),
+}
+
+const SOAKS: [Soak; 2] = [
+    soak("kills", "tidal-cli", "killed", "what_was_acknowledged", ("TIDAL_KILLS", "200")),
+    soak("sequences", "tidal-db", "model", "sequences_do", ("TIDAL_SEQUENCES", "1000000")),
+];
+
+const fn soak(
+    name: &'static str,
+    package: &'static str,
+    test: &'static str,
+    filter: &'static str,
+    count: (&'static str, &'static str),
+) -> Soak {
+    Soak { name, package, test, filter, count }
+}
+
+/// Runs the step of this name, or all.
+pub(crate) fn run(only: Option<&str>) -> ExitCode {
+    let chosen: Vec<&Soak> = SOAKS.iter().filter(|soak| only.is_none_or(|only| soak.name == only)).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = SOAKS.iter().map(|soak| soak.name).collect();
+        eprintln!(
+            "soak: there is no step {:?}; the steps are {}",
+            only.unwrap_or_default(),
+            names.join(", ")
+        );
+        return ExitCode::from(2);
+    }
+    let mut steps = Steps::default();
+    let outcome = chosen.into_iter().try_for_each(|soak| steps.run(soak.name, || soak.run()));
+    println!("\n{}", steps.summary());
+    conclude("soak", outcome)
+}
+
+impl Soak {
+    /// Optimised, with every assertion, and with the figures it prints.
+    fn run(&self) -> Result<(), Failure> {
+        let (variable, default_count) = self.count;
+        let count = std::env::var(variable).unwrap_or_else(|_| default_count.to_owned());
+        let mut test = cargo();
+        test.args([
+            "test",
+            "--locked",
+            "--profile",
+            "checked",
+            "--package",
+            self.package,
+            "--test",
+            self.test,
+        ]);
+        test.args([self.filter, "--", "--nocapture"]).env(variable, count);
+        execute(&mut test)
+    }
+}
