@@ -191,7 +191,10 @@ impl TidalDb {
                 } else {
                     None
                 };
-                staging.see_time(at_ns);
+                // Without an entry of its own or of its source, no commit would keep the time.
+                if origin.is_some() {
+                    staging.see_time(at_ns);
+                }
                 if let Some(user) = &damaged {
                     self.rewrite_history(staging, &stale_keys, user);
                 }

@@ -256,7 +256,6 @@ impl Oracle {
     /// A leave or a repair of a damaged user: what the transitions say of the time counts, and what they do not
     /// say happens now.
     fn settle(&mut self, user_id: u64, at_ns: u64) {
-        self.see(at_ns);
         let user = self.edit(user_id);
         user.damaged = false;
         user.left = user.has_left();
@@ -275,6 +274,9 @@ impl Oracle {
     pub fn damage(&mut self, user_id: u64, damage: Damage) {
         let mut user = self.user(user_id);
         if user.transitions.is_empty() && damage == Damage::Missing {
+            // Nothing is left that contradicts the log, which says that the user never left.
+            (user.damaged, user.left, user.left_at_ns) = (false, false, None);
+            self.users.insert(user_id, user);
             return;
         }
         let recorded =

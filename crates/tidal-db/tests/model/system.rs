@@ -259,7 +259,10 @@ impl System {
         let states = expected.after(&self.kept);
         let first = if acknowledged { states.len() - 1 } else { 0 };
         let mut said = Vec::new();
-        let is_so = |state: &&World| match same_all(&self.db, &state.oracle, expected.now_ns) {
+        let is_what = |oracle: &Oracle| {
+            same_all(&self.db, oracle, expected.now_ns).and_then(|()| self.same_report(oracle))
+        };
+        let is_so = |state: &&World| match is_what(&state.oracle) {
             Ok(()) => true,
             Err(differs) => {
                 said.push(differs);
@@ -276,7 +279,7 @@ impl System {
         }
         self.kept.clone_from(&left.kept);
         self.sequences.borrow_mut().retain(|place, _| *place < left.oracle.recorded);
-        self.same_report(&left.oracle)
+        Ok(())
     }
 
     /// A leave that failed shuts the gate, and nothing is written after a failed commit.
