@@ -32,7 +32,8 @@ pub(crate) struct AggregateKey {
 /// So many updates are worth adding at once; a reader finds hardly more to do than this.
 const BATCH: usize = 256;
 
-/// With so many waiting, a signal waits until they are added: the bound of what a reader may find.
+/// With so many waiting, a signal waits until they are added: a reader finds no more than these, and
+/// one for each thread that records.
 const MAX_WAITING: usize = 8 * BATCH;
 
 /// So many blocks of a board are read before others get a turn.
@@ -88,6 +89,15 @@ impl Aggregates {
         let mut state = self.state.lock().map_err(|_| Error::ThreadPanicked)?;
         state.catch_up(log);
         Ok(CaughtUp { state })
+    }
+
+    /// Refuses once a panic left updates half added: what is recorded then could not be read.
+    ///
+    /// # Errors
+    ///
+    /// As for [`caught_up`](Self::caught_up).
+    pub(crate) fn check_whole(&self) -> Result<()> {
+        if self.state.is_poisoned() { Err(Error::ThreadPanicked) } else { Ok(()) }
     }
 
     /// Adds what waits if that is worth it, for whoever made it `waiting` updates; waits only if there
@@ -148,7 +158,8 @@ impl TidalDb {
 
     /// All aggregates of `scope`, or of every scope: in order of scope (global, cohorts by name,
     /// communities by id), item and declaration of the signal type; scores as of
-    /// [`score_time_ns`](Self::score_time_ns).
+    /// [`score_time_ns`](Self::score_time_ns). They are read piece by piece, so that signals need not
+    /// wait: one that is recorded meanwhile may be in some rows and not in others.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //!
 //! Lock order, first to last: a user's turn, the status shard of the gate, the gate's other maps,
 //! a profile shard, the log state, interned scopes. The view of the aggregates comes before the log
-//! state, with none of the others held. Turns may be held across a commit, locks never are.
+//! state, with no other lock held. Turns may be held across a commit, locks never are.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,8 +42,9 @@ use crate::{Clock, Config, Durability, Error, Result};
 
 /// An open database. Clones are handles to the same one, and may be used from any thread.
 ///
-/// What a concurrent reader may see: a signal is in all its aggregates or in none, and once its call
-/// has returned, in all. Status is said once it is on disk.
+/// What a concurrent reader may see: at any moment a signal is in all its aggregates or in none, and
+/// once its call has returned, in all. What comes of several calls, or of
+/// [`aggregates`](Self::aggregates), is from several moments. Status is said once it is on disk.
 ///
 /// After a close, what returns a `Result` is [`Error::Closed`]; what does not, such as
 /// [`community_layer_status`](Self::community_layer_status), is as it was at the close.

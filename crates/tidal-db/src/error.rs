@@ -244,8 +244,8 @@ pub enum Error {
         reason: &'static str,
     },
 
-    /// A background thread or a commit panicked, so nothing more is written through this handle.
-    #[error("a background thread or a commit panicked; close the database and open it again")]
+    /// A background thread, a commit or an addition panicked, so nothing more is recorded through this handle.
+    #[error("a background thread, a commit or an addition panicked; close the database and open it again")]
     ThreadPanicked,
 
     /// A background thread could not be started.

@@ -117,9 +117,8 @@ impl LogWriter {
         lock(&self.state).withheld
     }
 
-    /// Lets nothing new be staged. Whoever stages
-    /// waits for the end of the pause, with the locks they hold: nothing may be locked in a pause
-    /// that is held for staging.
+    /// Lets nothing new be staged. Whoever stages waits for the end of the pause, with the locks they
+    /// hold: nothing may be locked in a pause that is held for staging.
     pub(crate) fn pause(&self) -> Pause<'_> {
         let mut state = lock(&self.state);
         while state.paused {
@@ -169,6 +168,10 @@ impl LogWriter {
                 Err(cause) => state.failure = Some(Arc::new(cause)),
             }
             self.committed.notify_all();
+            if state.failure.is_some() {
+                // No checkpoint will come that somebody could wait for.
+                self.checkpointed.notify_all();
+            }
         }
     }
 
@@ -342,3 +345,6 @@ impl Drop for Pause<'_> {
         self.log.resumed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,7 @@ impl TidalDb {
     /// # Errors
     ///
     /// [`Error::UndeclaredSignalType`] and [`Error::Weight`], before anything is recorded;
-    /// [`Error::Latched`], [`Error::Closed`] if nothing can be recorded. If the commit itself
+    /// [`Error::Latched`], [`Error::Closed`], [`Error::ThreadPanicked`] if nothing can be recorded. If the commit itself
     /// fails ([`Error::Latched`] too), whether the signal is on disk shows after reopening.
     pub fn signal(&self, user_id: u64, item: u64, signal_type: &str, weight: f64) -> Result<SignalReceipt> {
         self.signal_exact(user_id, item, signal_type, Weight::try_from(weight)?, None)
@@ -148,6 +148,7 @@ impl TidalDb {
         origin: Option<&Origin<'_>>,
     ) -> Result<(SignalReceipt, StagedSignal)> {
         let inner = &self.inner;
+        inner.aggregates.check_whole()?;
         let permit = inner.gate.permit(&inner.community_leave_status, signal.user, signal.event_time);
         let withheld = permit.withheld();
         let (profile_lock, scope_set) = loop {

@@ -7,6 +7,7 @@ use tidal_entities::{Contribution, HalfLife, ScopeId, ScoreRank, SignalTypeId, S
 
 use super::{AggregateKey, AggregateView};
 use crate::canary::Canary;
+use crate::{Error, Schema, Scope, TidalDb};
 
 const SIGNAL_TYPES: [(SignalTypeId, HalfLife); 2] =
     [(SignalTypeId(0), HalfLife::MIN), (SignalTypeId(1), HalfLife::MAX)];
@@ -94,4 +95,24 @@ fn what_was_never_added_is_not_taken_away() {
     assert_eq!(view.subtract(key, &contribution(2)), Err(SubtractError::OtherSignal));
     check(&view, 10);
     assert_eq!(view.board(ScopeId::GLOBAL, SignalTypeId(0)).unwrap().top(10).len(), 1);
+}
+
+#[test]
+fn what_could_not_be_read_is_not_recorded() {
+    let schema = Schema::builder().signal("view", std::time::Duration::from_secs(60)).build().unwrap();
+    let db = TidalDb::builder().schema(schema).ephemeral().open().unwrap();
+    db.signal(7, 1, "view", 1.0).unwrap();
+    let panicking = db.clone();
+    let half_added = std::thread::spawn(move || {
+        let _view = panicking.aggregate_view().unwrap();
+        panic!("while updates are added");
+    });
+    assert!(half_added.join().is_err());
+    let panicked =
+        |outcome: Option<Error>| assert!(matches!(outcome, Some(Error::ThreadPanicked)), "{outcome:?}");
+    panicked(db.aggregate(&Scope::Global, 1, "view").err());
+    panicked(db.signal(7, 1, "view", 1.0).err());
+    assert_eq!(db.history(7).unwrap().count(), 1);
+    // Leaving needs no aggregates.
+    db.leave_community_layer(7).unwrap();
 }
