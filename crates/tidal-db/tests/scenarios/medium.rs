@@ -27,6 +27,11 @@ struct Recorded {
 }
 
 impl RecordingMedium {
+    /// A medium that holds these bytes, all of them synced.
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self { inner: Mutex::new(Recorded { live: bytes, steps: Vec::new() }) }
+    }
+
     /// How many steps were taken so far.
     pub fn steps_len(&self) -> usize {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).steps.len()
