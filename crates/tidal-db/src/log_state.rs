@@ -184,10 +184,11 @@ impl LogState {
     }
 
     pub(crate) fn writable(&self) -> Result<()> {
-        if let Some(cause) = &self.failure {
-            return Err(Error::Latched { cause: Arc::clone(cause) });
+        // Of a handle that failed and was closed, there is nothing left to close.
+        if self.closed {
+            return Err(Error::Closed);
         }
-        if self.closed { Err(Error::Closed) } else { Ok(()) }
+        self.failure.as_ref().map_or(Ok(()), |cause| Err(Error::Latched { cause: Arc::clone(cause) }))
     }
 
     pub(crate) fn undurable_events(&self) -> usize {
