@@ -28,11 +28,8 @@ pub const SEED: u64 = 0x5EED_0F71_DA10;
 /// Of a hundred images, so many are of a second crash.
 const SECOND_CRASHES_PERCENT: usize = 30;
 
-/// Of so many images of a second crash, one first crash is recovered from.
+/// So many images at least are tried of each second crash.
 const IMAGES_PER_SECOND_CRASH: usize = 150;
-
-/// A file to go on from, and the interval in which the crash left it.
-type Start = (Interval, Vec<u8>);
 
 /// How many images were tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,40 +57,46 @@ pub fn every_crash_keeps_what_was_acknowledged(adapt: impl Fn(Config) -> Config 
     Ok(try_workload(&workload::transitions(), 600, &adapt)?.images)
 }
 
-/// Tries at least `images` images of one workload, if it has so many.
+/// Tries at least `images` images of one workload.
 pub fn try_workload(workload: &Workload, images: usize, adapt: Adapt<'_>) -> Seen<Tried> {
     let trace = Trace::record(workload, adapt)?;
-    let second_images = images * SECOND_CRASHES_PERCENT / 100;
-    let seconds = second_images.div_ceil(IMAGES_PER_SECOND_CRASH);
-    let (mut tried, starts) = try_trace(&trace, images - second_images, seconds, adapt)?;
-    for (interval, image) in starts {
-        let Some(second) = Trace::go_on(&trace, image, trace.required(interval.end), adapt)? else {
-            continue;
-        };
-        let (again, _) = try_trace(&second, second_images.div_ceil(seconds), 0, adapt)?;
+    let (mut tried, limit) = try_trace(&trace, images * (100 - SECOND_CRASHES_PERCENT) / 100, adapt)?;
+    let starts = starts(&trace);
+    let mut nth = 0;
+    while tried.images < images {
+        // Odd, so that every interval has its turn, and another image of it each time.
+        let interval = starts[nth * 17 % starts.len()];
+        let choices = interval.choices(&trace, limit, SEED);
+        let image = interval.image(&trace, &interval.base(&trace), &choices[nth * 7 % choices.len()]);
+        nth += 1;
+        let second = Trace::go_on(&trace, image, trace.required(interval.end), adapt)?;
+        let Some(second) = second else { continue };
+        let (again, _) = try_trace(&second, IMAGES_PER_SECOND_CRASH, adapt)?;
         tried.add(Tried { crashes_again: again.images, ..again });
     }
     Ok(tried)
 }
 
-/// Tries about so many images of one trace, and keeps some of them to go on from.
-fn try_trace(trace: &Trace, images: usize, kept: usize, adapt: Adapt<'_>) -> Seen<(Tried, Vec<Start>)> {
+/// The intervals after a crash in which there is a database to go on with.
+fn starts(trace: &Trace) -> Vec<Interval> {
+    intervals(&trace.steps).into_iter().filter(|interval| trace.required(interval.end).is_created).collect()
+}
+
+/// Tries about so many images of one trace. Returns the limit of subsets that this came to as well.
+fn try_trace(trace: &Trace, images: usize, adapt: Adapt<'_>) -> Seen<(Tried, usize)> {
     let intervals = intervals(&trace.steps);
     let limit = limit_for(trace, &intervals, images);
     let checker = Checker::new(trace, adapt);
     let next = AtomicUsize::new(0);
     let has_failed = AtomicBool::new(false);
     let outcomes = Mutex::new(BTreeMap::new());
-    let every = (images / kept.max(1)).max(1);
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(interval) = intervals.get(index).filter(|_| !has_failed.load(Ordering::Relaxed))
-                    else {
-                        return;
-                    };
+                    let next = intervals.get(index).filter(|_| !has_failed.load(Ordering::Relaxed));
+                    let Some(interval) = next else { return };
                     let outcome = try_interval(&checker, trace, *interval, limit);
                     has_failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
                     outcomes.lock().expect("no thread panics with it").insert(index, outcome);
@@ -102,23 +105,12 @@ fn try_trace(trace: &Trace, images: usize, kept: usize, adapt: Adapt<'_>) -> See
         }
     });
     let mut tried = Tried { intervals: intervals.len(), ..Tried::default() };
-    let mut starts = Vec::new();
     for (index, outcome) in outcomes.into_inner().expect("no thread panicked") {
-        let before = tried.images / every;
         tried.images += outcome?;
-        let interval = intervals[index];
-        tried.exhaustive += usize::from(interval.is_exhaustive(limit));
-        // One of every so many images is gone on from: another one each time.
-        if tried.images / every > before && starts.len() < kept {
-            let choices = interval.choices(trace, limit, SEED);
-            let chosen = &choices[starts.len() * 7 % choices.len()];
-            if trace.required(interval.end).is_created {
-                starts.push((interval, interval.image(trace, &interval.base(trace), chosen)));
-            }
-        }
+        tried.exhaustive += usize::from(intervals[index].is_exhaustive(limit));
     }
     tried.distinct = checker.distinct();
-    Ok((tried, starts))
+    Ok((tried, limit))
 }
 
 /// How many subsets of an interval are tried, so that it comes to so many images.
