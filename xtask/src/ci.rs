@@ -52,7 +52,7 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     let references = References::start()?;
     steps.run("canaries", || {
         let mut canaries = tests(has_nextest);
-        canaries.args(CANARIES).args(["--test", "canaries"]);
+        canaries.args(CANARIES).args(["--test", "canaries", "--test", "panicking_threads"]);
         references.note_in(&mut canaries);
         execute(&mut canaries)
     })?;

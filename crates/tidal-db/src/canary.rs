@@ -1,6 +1,8 @@
 //! Deliberate breaks, to show that the tests would notice. Compiled only with the feature
 //! `canaries`; without it every question here is answered "no" at compile time.
 
+use crate::Result;
+
 /// One way to break a guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -12,6 +14,8 @@ pub enum Break {
     PersistSkipped,
     /// Open without reading who left (breaks G3).
     RestoreSkipped,
+    /// Take a read of who left that failed for "nobody" (breaks G3).
+    FailedReadIsNobody,
     /// Rejoin a user whose record is damaged (breaks G3).
     DamagedRejoined,
     /// Keep a withheld signal out of the user's own history (breaks G4).
@@ -30,6 +34,12 @@ pub enum Break {
     WithheldUncounted,
     /// Commit the effects of a source without its position (breaks G9).
     PositionSkipped,
+    /// Panic in the flush thread, with the lock of the log held: what stands on it must go on.
+    FlushPanics,
+    /// Panic in the thread that makes checkpoints, in the middle of one.
+    CheckpointPanics,
+    /// Panic in the thread that makes runs, in the middle of one.
+    RunsPanic,
 }
 
 /// The break in force, if any.
@@ -48,6 +58,28 @@ impl Canary {
     #[cfg(feature = "canaries")]
     pub(crate) fn is(self, what: Break) -> bool {
         self.broken == Some(what)
+    }
+
+    /// Panics here, if that is the break.
+    #[cfg(feature = "canaries")]
+    pub(crate) fn strike(self, what: Break) {
+        assert!(!self.is(what), "a panic on purpose: {what:?}");
+    }
+
+    #[cfg(not(feature = "canaries"))]
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    pub(crate) const fn strike(self, _what: Break) {}
+
+    /// What failed counts as done, if that is the break.
+    #[cfg(feature = "canaries")]
+    pub(crate) fn forgive(self, what: Break, outcome: Result<()>) -> Result<()> {
+        if self.is(what) { Ok(()) } else { outcome }
+    }
+
+    #[cfg(not(feature = "canaries"))]
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature")]
+    pub(crate) fn forgive(self, _what: Break, outcome: Result<()>) -> Result<()> {
+        outcome
     }
 
     #[cfg(not(feature = "canaries"))]

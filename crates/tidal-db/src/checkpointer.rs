@@ -16,6 +16,7 @@ use tidal_entities::{
 use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::aggregates::AggregateKey;
+use crate::canary::{Break, Canary};
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
@@ -55,6 +56,7 @@ pub(crate) struct Checkpointer {
     pub(crate) turn: Arc<Mutex<()>>,
     /// A checkpoint begins when the log is so many entries ahead.
     pub(crate) interval: u64,
+    pub(crate) canary: Canary,
 }
 
 impl Checkpointer {
@@ -104,6 +106,7 @@ impl Checkpointer {
         }
         self.checkpoint.target = reached;
         self.store(additions.into_inner())?;
+        self.canary.strike(Break::CheckpointPanics);
         self.checkpoint = Checkpoint { floor: reached, withheld, ..self.checkpoint };
         let mut last = WriteBatch::new();
         put_checkpoint(&mut last, &self.checkpoint);

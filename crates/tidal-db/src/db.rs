@@ -154,22 +154,18 @@ impl TidalDb {
 
         let mut found = Fingerprint::default();
         let members = rebuild_community_memberships(&storage, &community_membership, &mut found)?;
-        let undecodable = if config.canary.is(Break::RestoreSkipped) {
-            BTreeMap::new()
-        } else {
-            rebuild_community_leave_status(&storage, &community_leave_status)?
-        };
         let attributes = rebuild_attributes(&storage, &mut found)?;
         let sources = rebuild_sources(&storage, &mut found)?;
-        let histories = read_histories(&storage, &community_leave_status, &mut found)?;
         if !config.canary.is(Break::RestoreSkipped) {
-            let fits = found == head.fingerprint;
-            let checked = if fits && histories.agree && undecodable.is_empty() {
-                CheckedRecords { damaged: Vec::new(), away: histories.away }
-            } else {
-                find_damage(&storage, &community_leave_status, &undecodable, fits)?
-            };
-            shut_out_damaged(checked, &community_leave_status, &gate, &mut report);
+            let restored = restore_who_left(
+                &storage,
+                &community_leave_status,
+                &gate,
+                &mut report,
+                found,
+                head.fingerprint,
+            );
+            config.canary.forgive(Break::FailedReadIsNobody, restored)?;
         }
         let is_left = |record: &CommunityMembership| record.status == MembershipStatus::Left;
         gate.restore_left_count(community_leave_status.iter().filter(|record| is_left(record)).count() as u64);
@@ -179,7 +175,8 @@ impl TidalDb {
         if config.rebuild {
             drop_views(&storage, &mut last_batch)?;
         }
-        storage.commit(last_batch)?;
+        let committed = storage.commit(last_batch).map_err(Error::from);
+        config.canary.forgive(Break::FailedReadIsNobody, committed)?;
         let profiles = Profiles::restored(members, attributes);
         let log = Arc::new(LogWriter::new(
             storage.clone(),
@@ -220,7 +217,7 @@ impl TidalDb {
                 closed: AtomicBool::new(false),
             }),
         };
-        db.start_threads(checkpoint, runs)?;
+        config.canary.forgive(Break::FailedReadIsNobody, db.start_threads(checkpoint, runs))?;
         if config.rebuild {
             db.inner.log.wait_for_checkpoint()?;
         }
@@ -242,10 +239,11 @@ impl TidalDb {
                 checkpoint,
                 turn: Arc::clone(&inner.checkpoint_turn),
                 interval: (recovery_entries / 4).max(1),
+                canary: inner.canary,
             };
             inner.start("tidal-checkpoint", move || checkpointer.run())?;
             let (storage, log) = (inner.storage.clone(), Arc::clone(&inner.log));
-            let maker = RunMaker::prepare(storage, log, runs, inner.run_entries)?;
+            let maker = RunMaker::prepare(storage, log, runs, inner.run_entries, inner.canary)?;
             inner.start("tidal-runs", move || maker.run())?;
         }
         Ok(())
@@ -316,6 +314,27 @@ fn restore_runs(storage: &Storage, last_sequence: u64, anew: bool) -> Result<Run
         )));
     }
     Ok(if anew { RunIndex::default() } else { runs })
+}
+
+/// Reads who left, compares each record with the history of transitions, and all of it with the log.
+fn restore_who_left(
+    storage: &Storage,
+    map: &DashMap<u64, CommunityMembership>,
+    gate: &Gate,
+    report: &mut OpenReport,
+    mut found: Fingerprint,
+    logged: Fingerprint,
+) -> Result<()> {
+    let undecodable = rebuild_community_leave_status(storage, map)?;
+    let histories = read_histories(storage, map, &mut found)?;
+    let fits = found == logged;
+    let checked = if fits && histories.agree && undecodable.is_empty() {
+        CheckedRecords { damaged: Vec::new(), away: histories.away }
+    } else {
+        find_damage(storage, map, &undecodable, fits)?
+    };
+    shut_out_damaged(checked, map, gate, report);
+    Ok(())
 }
 
 /// Shuts the gate for users whose record cannot be believed, and sets everybody's away periods.

@@ -14,6 +14,7 @@ use tidal_entities::{SignalEntry, SourcePosition, WithheldCounts};
 use tidal_storage::{Storage, WriteBatch};
 
 use crate::aggregates::Update;
+use crate::canary::Break;
 use crate::log_state::{Bounds, LogEnd, LogState, Origin, StagedSignal, Staging, StoredRow, Ticket};
 use crate::sync::lock;
 use crate::{Error, Result};
@@ -271,6 +272,7 @@ impl LogWriter {
     }
 
     fn flush_from<'a>(&'a self, state: MutexGuard<'a, LogState>) -> MutexGuard<'a, LogState> {
+        state.canary.strike(Break::FlushPanics);
         let ticket = Ticket(state.pending_number);
         // A failure is latched in the state: every later call says so, and the thread ends.
         if let Err(error) = self.commit_through(state, ticket) {

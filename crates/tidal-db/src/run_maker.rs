@@ -14,6 +14,7 @@ use tidal_entities::{
 use tidal_keys::Tag;
 use tidal_storage::{Partition, Storage, WriteBatch};
 
+use crate::canary::{Break, Canary};
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
 use crate::run_merge::{Merge, Merged};
@@ -43,6 +44,7 @@ pub(crate) struct RunMaker {
     index: RunIndex,
     /// A run begins when the log is so many entries ahead.
     interval: u64,
+    canary: Canary,
     slice_rows: usize,
     /// The merges under way, by the level that they merge.
     merges: BTreeMap<u8, Merge>,
@@ -58,6 +60,7 @@ impl RunMaker {
         log: Arc<LogWriter>,
         index: RunIndex,
         interval: u64,
+        canary: Canary,
     ) -> Result<Self> {
         // Short runs have slices too, so that tests need no long ones.
         let slice_rows = usize::try_from(interval / 2_048).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
@@ -66,6 +69,7 @@ impl RunMaker {
             log,
             index,
             interval,
+            canary,
             slice_rows,
             merges: BTreeMap::new(),
             gone: VecDeque::new(),
@@ -197,6 +201,7 @@ impl RunMaker {
             }
             output.push(entry);
         }
+        self.canary.strike(Break::RunsPanic);
         let (slice, run) = output.finish(0, after + 1, reached);
         self.index.runs.push(run);
         self.commit_with_index(slice)

@@ -6,10 +6,13 @@
     clippy::indexing_slicing,
     unreachable_pub,
     missing_docs,
-    reason = "tests fail by panicking"
+    dead_code,
+    reason = "tests fail by panicking, and use a part of what is shared"
 )]
 
 mod common;
+#[path = "scenarios/faulty.rs"]
+mod faulty;
 
 use std::fmt::{Debug, Write as _};
 use std::fs;
@@ -18,11 +21,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::faulty::{Counted, Fails, FaultyMedium};
 use common::{
     A, COMMUNITY, aggregate, c, config, create_on, global, history, join, leave, leave_key, names_in,
     open_image, p, place, rejoin, said, schema, view, view_of, visible,
 };
+use faulty::{Counted, Fails, FaultyMedium};
 use tempfile::TempDir;
 use tidal_db::{
     Action, Config, Durability, Error, Event, MAX_COMMUNITIES_PER_USER, MembershipStatus, Predicate, Schema,

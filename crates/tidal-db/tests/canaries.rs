@@ -14,7 +14,7 @@ mod scenarios;
 #[path = "model/mod.rs"]
 mod sequences;
 
-use scenarios::{crash, once, promises, race};
+use scenarios::{crash, failing_io, once, promises, race};
 use sequences::{Plan, broken};
 use tidal_db::{Break, Config};
 
@@ -68,6 +68,24 @@ fn g3_a_restore_that_is_skipped_is_caught() {
         promises::a_leave_survives_reopening,
         |config| config.broken(Break::RestoreSkipped),
         "the receipt says",
+    );
+}
+
+#[test]
+fn g3_a_failed_read_that_is_taken_for_nobody_is_caught() {
+    caught(
+        |adapt| failing_io::every_failure_while_opening_keeps_the_gate_shut(&adapt, 1),
+        |config| config.broken(Break::FailedReadIsNobody),
+        "and the status says active",
+    );
+}
+
+#[test]
+fn g3_a_leave_that_is_not_written_is_caught_by_failing_io() {
+    caught(
+        |adapt| failing_io::every_failure_of_the_transitions_keeps_the_gate_shut(&adapt, 5),
+        |config| config.broken(Break::PersistSkipped),
+        "was acknowledged, and it is not there",
     );
 }
 

@@ -6,10 +6,13 @@
     clippy::indexing_slicing,
     unreachable_pub,
     missing_docs,
-    reason = "tests fail by panicking"
+    dead_code,
+    reason = "tests fail by panicking, and use a part of what is shared"
 )]
 
 mod common;
+#[path = "scenarios/faulty.rs"]
+mod faulty;
 
 use std::fs;
 use std::path::Path;
@@ -17,11 +20,11 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::faulty::{Counted, Fails, FaultyMedium};
 use common::{
     A, COMMUNITY, c, config, create_on, join, leave, leave_key, left, names_in, open_image, p, place, rejoin,
     view,
 };
+use faulty::{Counted, Fails, FaultyMedium};
 use tidal_db::{CommunityMembership, Durability, Error, MembershipStatus, Storage, StorageError, TidalDb};
 use tidal_entities::community::deserialize_membership;
 use tidal_storage::MemoryMedium;

@@ -1,8 +1,6 @@
 //! What the tests of cases, bad input and names share.
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
-pub mod faulty;
-
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::fmt::{Debug, Write as _};

@@ -27,6 +27,7 @@ struct Plan {
     /// What failed first.
     struck: Option<&'static str>,
     reads: u64,
+    operations: u64,
 }
 
 /// Bytes in memory, and a plan of what is to fail. A write that fails does the first half of its work.
@@ -56,6 +57,11 @@ impl FaultyMedium {
         self.plan().reads
     }
 
+    /// How many operations there were since the last plan.
+    pub fn operations(&self) -> u64 {
+        self.plan().operations
+    }
+
     /// The bytes as the next process would find them.
     pub fn snapshot(&self) -> Vec<u8> {
         self.bytes.snapshot()
@@ -69,6 +75,7 @@ impl FaultyMedium {
         let mut plan = self.plan();
         let is_read = matches!(what, "read" | "len");
         plan.reads += u64::from(is_read);
+        plan.operations += 1;
         if !plan.broken {
             let Some((left, counted, fails)) = &mut plan.next else { return Ok(()) };
             if *counted == Counted::Reads && !is_read {

@@ -2,10 +2,13 @@
 //! hold, so that the same code serves as a test and, with a deliberate break, as its canary.
 
 pub mod crash;
+pub mod failing_io;
+pub mod faulty;
 pub mod medium;
 pub mod once;
 pub mod promises;
 pub mod race;
+pub mod small_disk;
 
 use std::sync::Arc;
 use std::time::Duration;
