@@ -2,6 +2,7 @@
 //! hold, so that the same code serves as a test and, with a deliberate break, as its canary.
 
 pub mod crash;
+pub mod damaged_file;
 pub mod failing_io;
 pub mod faulty;
 pub mod medium;
