@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tidal_db::MembershipStatus;
+use tidal_db::{MembershipStatus, Storage, TidalDb};
 use tidal_storage::MemoryMedium;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::trace::{Acknowledged, Adapt, Trace, configure, make, open_on};
+use super::trace::{Acknowledged, Adapt, Trace, configure, make};
 use super::visible::visible;
 use crate::ensure;
 use crate::scenarios::{ITEM, Seen, ok};
@@ -68,16 +68,22 @@ impl<'a> Checker<'a> {
         if let Some(found) = known {
             return found.is_enough(required).map(|()| false);
         }
-        let found = self.open(image, required)?;
+        // One half of the files is opened without the integrity check, which a crash must not need.
+        let found = self.open(image, required, hash % 2 == 0)?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, found);
         Ok(true)
     }
 
-    fn open(&self, image: Vec<u8>, required: &Acknowledged) -> Seen<Found> {
+    fn open(&self, image: Vec<u8>, required: &Acknowledged, checks: bool) -> Seen<Found> {
         let (clock, config) = configure(&self.trace.workload, self.adapt, 0);
-        let db = match open_on(Arc::new(MemoryMedium::from_bytes(image)), config) {
+        let medium = Arc::new(MemoryMedium::from_bytes(image));
+        let options = Storage::options().check_integrity(checks);
+        let opened = options.open_on(medium).map_err(tidal_db::Error::from);
+        let db = match opened.and_then(|storage| TidalDb::from_parts(storage, config)) {
             Ok(db) => db,
-            Err(refusal) if required.is_created => return Err(format!("the file was refused: {refusal}")),
+            Err(refusal) if required.is_created => {
+                return Err(format!("the file was refused (check {checks}): {refusal}"));
+            }
             Err(_) => return Ok(Found { sequence: None, is_clean: true, out: Vec::new() }),
         };
         let sequence = db.open_report().last_sequence;
@@ -101,7 +107,7 @@ impl<'a> Checker<'a> {
     }
 
     /// What is visible is what was at the same sequence. Of a delivery that was cut in two the rest is delivered.
-    fn compare(&self, db: &tidal_db::TidalDb, sequence: u64, clock: &tidal_db::ManualClock) -> Seen {
+    fn compare(&self, db: &TidalDb, sequence: u64, clock: &tidal_db::ManualClock) -> Seen {
         if let Some(state) = self.trace.states.get(&sequence) {
             clock.set(state.clock_ns);
             let shown = visible(db)?;
