@@ -71,7 +71,7 @@ pub fn open_damaged(file: &[u8], sequence: u64, check: bool) -> Seen<Outcome> {
     Ok(if db.open_report().is_clean() { Outcome::Unseen } else { Outcome::Reported })
 }
 
-/// Each page zeroed, filled with ones, and swapped with each other page.
+/// Each page zeroed, filled with ones, swapped with each other page and written over it.
 pub fn damaged_pages(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     let pages = file.len() / PAGE_BYTES;
     let mut damaged = Vec::new();
@@ -86,6 +86,11 @@ pub fn damaged_pages(file: &[u8]) -> Vec<(String, Vec<u8>)> {
             let (here, there) = (page * PAGE_BYTES, other * PAGE_BYTES);
             if file[here..here + PAGE_BYTES] == file[there..there + PAGE_BYTES] {
                 continue;
+            }
+            for (from, to) in [(here, there), (there, here)] {
+                let mut copy = file.to_vec();
+                copy.copy_within(from..from + PAGE_BYTES, to);
+                damaged.push((format!("the page at {from} written over the one at {to}"), copy));
             }
             let mut copy = file.to_vec();
             copy[here..here + PAGE_BYTES].copy_from_slice(&file[there..there + PAGE_BYTES]);
