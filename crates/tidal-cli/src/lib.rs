@@ -19,3 +19,5 @@ mod scope;
 mod time;
 
 pub use arguments::run;
+
+const _: () = assert!(tidal_db::HAS_GATE, "the command is never built over a database without its gate");

@@ -47,6 +47,11 @@ impl<G> ForwardPermit<G> {
     pub(crate) fn withheld(&self) -> Option<Withheld> {
         self.withheld
     }
+
+    #[cfg(feature = "bench-without-gate")]
+    pub(crate) fn without_gate() -> ForwardPermit<G> {
+        Self { withheld: None, _status_shard: None }
+    }
 }
 
 /// What the gate knows beside the status map itself.
@@ -73,6 +78,7 @@ impl Gate {
     }
 
     /// Takes the permit for one signal of `user_id`. Held until the signal is in every aggregate.
+    #[cfg(not(feature = "bench-without-gate"))]
     pub(crate) fn permit<'a>(
         &'a self,
         status: &'a DashMap<u64, CommunityMembership>,
@@ -93,6 +99,7 @@ impl Gate {
     }
 
     /// Unknown before Left before `AwayPeriod`. Users without a record never left.
+    #[cfg(not(feature = "bench-without-gate"))]
     fn decide(
         &self,
         record: Option<&CommunityMembership>,

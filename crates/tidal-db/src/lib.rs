@@ -47,6 +47,7 @@
 
 mod aggregates;
 mod apply;
+#[cfg_attr(feature = "bench-without-gate", allow(dead_code, reason = "breaks of a gate that is not there"))]
 mod canary;
 mod checkpointer;
 mod clock;
@@ -56,7 +57,13 @@ mod crosscheck;
 mod db;
 mod error;
 mod fast_map;
+#[cfg_attr(
+    feature = "bench-without-gate",
+    allow(dead_code, unused_imports, reason = "what asks the gate is left out, what keeps it stays")
+)]
 mod gate;
+#[cfg(feature = "bench-without-gate")]
+mod gate_removed;
 mod history;
 mod leaderboard;
 mod log_facts;
@@ -104,6 +111,10 @@ pub use tidal_entities::{
 };
 pub use tidal_storage::{Storage, StorageError};
 pub use verify::{Difference, DifferenceKind, VerifyReport};
+
+/// Whether signals pass the gate: always, but in the build that measures what it costs. What ships asserts it.
+#[doc(hidden)]
+pub const HAS_GATE: bool = cfg!(not(feature = "bench-without-gate"));
 
 /// The example of the README is a test.
 #[cfg(doctest)]
