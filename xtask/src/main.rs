@@ -1,5 +1,6 @@
 //! Checks that everyone runs, here and on the forge. This file only dispatches.
 
+mod bench;
 mod ci;
 mod files;
 mod fuzz;
@@ -17,6 +18,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   ci     every check, in the order in which they fail fastest; stops at the first failure
   tidy   the house rules alone: manifests, file lengths, left-over marks, paths, reasons, links
+  bench  what tidal costs beside other engines, and docs/benchmarks.md: cargo xtask bench [--quick] [--only ROW]..
   api    every public name of a library, as the snapshots have them: cargo xtask api CRATE
   fuzz   every fuzzer for a while, where there is a nightly toolchain: cargo xtask fuzz [SECONDS]
   miri   the tests of keys and entities under miri, where a toolchain has it
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
+        ["bench", rest @ ..] => bench::run(rest),
         ["api", package] => public_api::run(package),
         ["fuzz"] => fuzz::run(fuzz::DEFAULT_SECONDS),
         ["fuzz", seconds] if seconds.parse::<u64>().is_ok() => fuzz::run(seconds),

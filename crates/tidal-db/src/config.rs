@@ -32,7 +32,7 @@ pub enum Durability {
 pub const DEFAULT_ALLOWED_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// How many entries of the log an open may have to read again: a million. What that costs on a machine
-/// is shown by `cargo bench -p tidal-db --bench open`.
+/// is shown by `cargo bench -p tidal-bench --bench reopen`.
 pub const DEFAULT_RECOVERY_ENTRIES: u64 = 1_000_000;
 
 /// After how many entries of the log the next run of signals by user is made: a history reads so many

@@ -13,12 +13,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use tidal_bench::{EVENT_TIME_NS, wait_until_caught_up};
 use tidal_db::{Action, Config, Event, Storage, TidalDb, Weight};
-use tidal_entities::{RunIndex, RunPlace, decode_run_index, run_index_key, run_row_key};
-use tidal_keys::Tag;
 
 const SIGNALS_PER_USER: u64 = 100;
-const EVENT_TIME_NS: u64 = 1_700_000_000_000_000_000;
 
 fn signals_len() -> u64 {
     std::env::var("HISTORY_SIGNALS").map_or(2_000_000, |signals| signals.parse().unwrap())
@@ -43,30 +41,13 @@ fn fill(db: &TidalDb, signals: u64) {
     db.apply("bench", 1, (0..signals).map(event)).unwrap();
 }
 
-fn index(storage: &Storage) -> RunIndex {
-    let key = run_index_key();
-    let value = storage.system_engine().get(&key).unwrap();
-    value.map_or_else(RunIndex::default, |value| decode_run_index(&key, &value).unwrap())
-}
-
 /// Opens with runs, and waits until they have followed the log.
 fn open_with_runs(path: &Path, signals: u64) -> TidalDb {
     let storage = Storage::open(path).unwrap();
-    let began = Instant::now();
-    let db = TidalDb::from_parts(storage.clone(), config()).unwrap();
-    loop {
-        let now = index(&storage);
-        let is_mergeable = |level: u8| now.runs.iter().filter(|run| run.level == level).count() >= 8;
-        let is_behind = db.durable_sequence() - now.through >= 40_000 || (0..10).any(is_mergeable);
-        if !is_behind {
-            eprintln!("{} runs after {:?}, of {signals} signals", now.runs.len(), began.elapsed());
-            let start = run_row_key(1, RunPlace::START);
-            let rows = storage.system_engine().scan_tag_from(Tag::MaterializedView, &start).unwrap().count();
-            eprintln!("{rows} rows, file of {} bytes", path.metadata().unwrap().len());
-            return db;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let db = TidalDb::from_parts(storage.clone(), config().path(path)).unwrap();
+    let caught_up = wait_until_caught_up(&db, &storage);
+    eprintln!("runs of {signals} signals after {caught_up:?}");
+    db
 }
 
 fn read(db: &TidalDb, user: u64) -> usize {

@@ -1,4 +1,4 @@
-//! What the nine bytes of a leave record cost, and what the gate costs a signal.
+//! What a signal costs whose user stays, among many who left, and one whose user left.
 //!
 //! A signal here makes five updates: the item, one cohort, three communities. The same five updates
 //! on a bare map, without gate, log, profile and receipt, are the yardstick.
@@ -15,44 +15,20 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use dashmap::DashMap;
+use tidal_bench::{EVENT_TIME_NS, HALF_LIFE, schema};
 use tidal_db::{Action, Event, HalfLife, Scope, TidalDb, Weight, Withheld};
 use tidal_entities::AggregateState;
-use tidal_entities::community::{
-    CommunityMembership, MembershipStatus, deserialize_membership, serialize_membership,
-};
 
 const USER: u64 = 7;
 const ITEMS: u64 = 1024;
 const COMMUNITIES: [u64; 3] = [4, 5, 6];
-const HALF_LIFE: Duration = Duration::from_secs(7 * 86_400);
 const LEAVERS: u64 = 20_000;
 /// Ids of leavers lie above those of anybody else.
 const FIRST_LEAVER: u64 = 1_000_000;
-const EVENT_TIME_NS: u64 = 1_700_000_000_000_000_000;
-
-fn record_codec(criterion: &mut Criterion) {
-    let left = CommunityMembership {
-        user_id: USER,
-        status: MembershipStatus::Left,
-        left_at_ns: Some(EVENT_TIME_NS),
-    };
-    let bytes = serialize_membership(&left);
-    assert_eq!(bytes[0], 1);
-    assert_eq!(bytes[1..], EVENT_TIME_NS.to_le_bytes());
-    assert_eq!(deserialize_membership(USER, &bytes), Some(left));
-
-    let mut group = criterion.benchmark_group("record");
-    group.bench_function("encode", |bench| bench.iter(|| serialize_membership(black_box(&left))));
-    group.bench_function("decode", |bench| {
-        bench.iter(|| deserialize_membership(black_box(USER), black_box(&bytes)));
-    });
-    group.finish();
-}
 
 /// A database in memory in which `USER` matches one cohort and is in three communities.
 fn database(leavers: u64) -> TidalDb {
-    let schema = tidal_db::Schema::builder().signal("view", HALF_LIFE).cohorts_by("region").build().unwrap();
-    let db = TidalDb::builder().schema(schema).ephemeral().open().unwrap();
+    let db = TidalDb::builder().schema(schema()).ephemeral().open().unwrap();
     db.set_user_attribute(USER, "region", "Scotland").unwrap();
     for community in COMMUNITIES {
         db.join_community(USER, community).unwrap();
@@ -118,6 +94,6 @@ criterion_group! {
     config = Criterion::default()
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_secs(3));
-    targets = record_codec, gate
+    targets = gate
 }
 criterion_main!(benches);

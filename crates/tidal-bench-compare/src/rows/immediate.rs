@@ -1,0 +1,56 @@
+//! Signals that are on disk when the call returns: many callers share a commit.
+
+use std::time::Instant;
+
+use tidal_bench::{Bound, EVENT_TIME_NS, Figure, Sample, ratio, schema};
+use tidal_db::{Scope, TidalDb, Weight};
+
+use crate::run::Run;
+
+const CALLERS: u64 = 64;
+const BOUNDED_BY: &str = "What 64 callers record while one commit runs is the next one; beside the disk it is the \
+                          wake-up of 64 threads on two processors.";
+
+pub(crate) fn run(run: &Run) {
+    let rounds = run.scale.pick(11, 3);
+    let calls = run.scale.pick(200, 30);
+    let folder = run.scratch();
+    let path = folder.path().join("immediate.tidal");
+    let db = TidalDb::builder().schema(schema()).path(&path).create(true).open().unwrap();
+    let (mut one, mut many) = (Sample::new(), Sample::new());
+    for _ in 0..rounds {
+        one.push(signals_per_second(&db, 1, calls));
+        many.push(signals_per_second(&db, CALLERS, calls));
+    }
+    let sent = rounds * calls * (1 + CALLERS);
+    let counted = db.aggregate(&Scope::Global, 7, "view").unwrap().unwrap().count;
+    assert_eq!(counted, sent);
+    db.close().unwrap();
+    let db = TidalDb::builder().path(&path).open().unwrap();
+    assert_eq!(db.aggregate(&Scope::Global, 7, "view").unwrap().unwrap().count, sent, "all of it is on disk");
+
+    let (times, spread) = ratio(&many, &one);
+    Figure::new("signals a second, Immediate: 64 callers against one", times, "times")
+        .between(spread)
+        .target(Bound::AtLeast(20.0))
+        .bounded_by(BOUNDED_BY)
+        .print();
+    for (what, sample) in [("one caller", &one), ("64 callers", &many)] {
+        let what = format!("signals, Immediate, {what}");
+        Figure::new(what, sample.median(), "signals/s").between(sample.quartiles()).print();
+    }
+}
+
+fn signals_per_second(db: &TidalDb, callers: u64, calls: u64) -> f64 {
+    let began = Instant::now();
+    std::thread::scope(|scope| {
+        for caller in 0..callers {
+            scope.spawn(move || {
+                for _ in 0..calls {
+                    db.signal_exact(caller, 7, "view", Weight::ONE, Some(EVENT_TIME_NS)).unwrap();
+                }
+            });
+        }
+    });
+    (callers * calls) as f64 / began.elapsed().as_secs_f64()
+}
