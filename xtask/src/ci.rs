@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that must hold before a change lands.
 //!
-//! All steps but the format look at the workspace's default members. Of the benches, clippy looks at those that need no
-//! other engine; the others are compiled by `cargo xtask bench`.
+//! All steps but the format look at the workspace's default members. Of the benches, those that need no other engine have
+//! steps of their own; the others are compiled by `cargo xtask bench`.
 
 use std::process::{Command, ExitCode};
 
@@ -54,6 +54,9 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     })?;
     steps.run("doctests", || execute(cargo().args(["test", "--locked", "--doc"])))?;
     let has_nextest = has_nextest();
+    steps.run("tests of the benches", || {
+        execute(tests(has_nextest).args(["--package", "tidal-bench", "--lib"]))
+    })?;
     let references = References::start()?;
     steps.run("canaries", || {
         let mut canaries = tests(has_nextest);

@@ -16,6 +16,8 @@ pub(crate) fn run(run: &Run) {
     let mut crowd = Crowd::with_items(items as usize);
     let expected = BareUpdates::default();
     let mut samples = vec![Sample::new(); engines.len()];
+    // With what is left to the background, which for tidal comes every few rounds.
+    let mut rested_s = vec![0.0; engines.len()];
     for round in 0..=rounds {
         let sent = crowd.signals(signals);
         let len = engines.len();
@@ -29,6 +31,7 @@ pub(crate) fn run(run: &Run) {
             engine.rest();
             if round > 0 {
                 samples[place].push(signals as f64 / took.as_secs_f64());
+                rested_s[place] += began.elapsed().as_secs_f64();
             }
         }
         for signal in sent {
@@ -40,6 +43,10 @@ pub(crate) fn run(run: &Run) {
         assert_eq!(engine.counts(), expected, "{} has the same totals as all others", engine.name());
     }
     print(&engines, &samples);
+    for (engine, engine_s) in engines.iter().zip(&rested_s).skip(1) {
+        let what = format!("the same until tidal's checkpoints and runs have caught up: {}", engine.name());
+        Figure::new(what, engine_s / rested_s[0], "times, all rounds together").print();
+    }
     if let Some(reason) = missing {
         note(format!("Redis: {reason}."));
     }
