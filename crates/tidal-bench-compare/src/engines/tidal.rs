@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use tidal_bench::{Crowd, EVENT_TIME_NS, SignalOf, UpdateKey, wait_until_caught_up};
-use tidal_db::{Storage, TidalDb, Weight};
+use tidal_db::{Scope, Storage, TidalDb, Weight};
 
 use super::Engine;
 
@@ -28,6 +28,8 @@ impl Engine for Tidal {
             self.db.signal_exact(*user, *item, "view", Weight::ONE, Some(EVENT_TIME_NS)).unwrap();
         }
         self.db.flush().unwrap();
+        // The last few may wait for a reader to be added.
+        self.db.aggregate(&Scope::Global, 0, "view").unwrap();
     }
 
     fn rest(&mut self) {

@@ -7,7 +7,7 @@ use tidal_bench::{
     BareUpdates, Bound, Crowd, EVENT_TIME_NS, Figure, Sample, SignalOf, note, point, ratio,
     wait_until_caught_up,
 };
-use tidal_db::{TidalDb, Weight};
+use tidal_db::{Scope, TidalDb, Weight};
 
 use crate::run::Run;
 
@@ -72,7 +72,11 @@ fn measure(run: &Run, items: usize, signals: usize, rounds: usize, threads: usiz
             }
         });
         let began = Instant::now();
-        let tidal_time = on_threads(&sent, threads, |signal| send(&db, *signal));
+        let sending_time = on_threads(&sent, threads, |signal| send(&db, *signal));
+        // The last few may wait for a reader to be added.
+        let read_began = Instant::now();
+        db.aggregate(&Scope::Global, 0, "view").unwrap();
+        let tidal_time = sending_time + read_began.elapsed();
         wait_until_caught_up(&db, &storage);
         let caught_up_time = began.elapsed();
         // The first round warms all up.

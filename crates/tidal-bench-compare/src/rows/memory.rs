@@ -37,7 +37,7 @@ fn print(what: &str, len: u64, path: &Path, bound: f64) {
             "leaver" => {
                 "A map of records that doubles when it is full, so between 8/7 and 16/7 places for each."
             }
-            _ => "State, ranking entry and allocator, and a map that doubles when it is full.",
+            _ => "State and place in the ranking of each, and a map that doubles when it is full.",
         })
         .print();
     point("memory", format!("bytes for each {what}"), len as f64, each);

@@ -48,7 +48,7 @@ pub(crate) fn run(run: &Run) {
         "times",
     )
     .target(Bound::AtMost(2.0))
-    .bounded_by("One more level of blocks for 64 times the items, and misses of the caches.")
+    .bounded_by("A level more of blocks as items become many, and misses of the caches.")
     .print();
     note(
         "A tenth of the weights is negative. SQLite's scores are those of one moment: to keep them it would have to \
@@ -60,7 +60,7 @@ fn print(items: u64, tidal_us: &Sample, sqlite_us: &Sample) {
     Figure::new(format!("the ten best of {items} items"), tidal_us.median(), "us")
         .between(tidal_us.quartiles())
         .target(Bound::AtMost(20.0))
-        .bounded_by("Some three blocks of 64 are looked at for each item that is returned.")
+        .bounded_by("Only blocks of items whose best may be among the ten are looked at.")
         .print();
     let (times, spread) = ratio(sqlite_us, tidal_us);
     Figure::new(format!("the ten best of {items} items: SQLite's time against tidal's"), times, "times")
