@@ -148,7 +148,10 @@ fn remove_fixtures(folder: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| format!("cannot clear {}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if files::has_extension(&path, &["tidal", "unfinished"]) {
+        if path.is_dir() {
+            // What a row that was killed did not clear.
+            fs::remove_dir_all(path).map_err(failed)?;
+        } else if files::has_extension(&path, &["tidal", "unfinished"]) {
             fs::remove_file(path).map_err(failed)?;
         }
     }

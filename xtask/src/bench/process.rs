@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::line::Line;
@@ -11,6 +13,9 @@ use super::rows::Row;
 
 /// A row that takes longer is ended. The longest builds files of some gigabytes.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// So long the output of a row that ended is waited for.
+const LATE_OUTPUT: Duration = Duration::from_secs(5);
 
 /// Lines of complaint that are kept for the report.
 const KEPT_LINES: usize = 3;
@@ -33,12 +38,12 @@ pub(crate) fn run(row: Row, program: &Path, folder: &Path, quick: bool) -> Outco
 
 /// Reads what the row says until it ends.
 fn follow(mut child: Child) -> (Vec<Line>, Option<String>) {
-    let said = child.stdout.take().map(|output| std::thread::spawn(move || read_lines(output)));
-    let complaints = child.stderr.take().map(|output| std::thread::spawn(move || read_complaints(output)));
+    let said = child.stdout.take().map(|output| Reader::start(output, |line| println!("{line}")));
+    let complaints = child.stderr.take().map(|output| Reader::start(output, |line| eprintln!("{line}")));
     let ended = wait(&mut child);
-    let texts = said.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    let complaints = complaints.and_then(|thread| thread.join().ok()).unwrap_or_default();
-    let mut failure = ended.err().map(|ended| format!("{ended}: {}", complaints.join(" ")));
+    let texts = said.map(Reader::end).unwrap_or_default();
+    let complaints = complaints.map(Reader::end).unwrap_or_default();
+    let mut failure = ended.err().map(|ended| format!("{ended}: {}", reason(&complaints)));
     let mut lines = Vec::new();
     for text in texts {
         match Line::parse(&text) {
@@ -49,6 +54,43 @@ fn follow(mut child: Child) -> (Vec<Line>, Option<String>) {
         }
     }
     (lines, failure)
+}
+
+/// The last complaints; how to get a backtrace is none.
+fn reason(complaints: &[String]) -> String {
+    let complaints: Vec<&str> =
+        complaints.iter().map(String::as_str).filter(|line| !line.starts_with("note: ")).collect();
+    let kept = complaints.len().saturating_sub(KEPT_LINES);
+    complaints.into_iter().skip(kept).collect::<Vec<_>>().join(" ")
+}
+
+/// Keeps the lines that a process writes, and shows them as they come.
+struct Reader {
+    lines: Arc<Mutex<Vec<String>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    fn start(output: impl Read + Send + 'static, show: impl Fn(&str) + Send + 'static) -> Self {
+        let lines = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&lines);
+        let thread = std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                show(&line);
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            }
+        });
+        Self { lines, thread }
+    }
+
+    /// What there was. The output of a row that was killed may stay open in what it had started: that is not waited for.
+    fn end(self) -> Vec<String> {
+        let began = Instant::now();
+        while !self.thread.is_finished() && began.elapsed() < LATE_OUTPUT {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 fn wait(child: &mut Child) -> Result<(), String> {
@@ -66,25 +108,6 @@ fn wait(child: &mut Child) -> Result<(), String> {
             Err(error) => return Err(format!("it cannot be waited for: {error}")),
         }
     }
-}
-
-/// Lines, shown as they come.
-fn read_lines(output: impl Read) -> Vec<String> {
-    let lines = BufReader::new(output).lines().map_while(Result::ok);
-    lines.inspect(|line| println!("{line}")).collect()
-}
-
-/// The last lines, shown as they come.
-fn read_complaints(output: impl Read) -> Vec<String> {
-    let mut kept = Vec::new();
-    for line in BufReader::new(output).lines().map_while(Result::ok) {
-        eprintln!("{line}");
-        // How to get a backtrace is no reason.
-        if !line.starts_with("note: ") {
-            kept.push(line);
-        }
-    }
-    kept.split_off(kept.len().saturating_sub(KEPT_LINES))
 }
 
 #[cfg(all(test, unix))]
@@ -106,6 +129,12 @@ mod tests {
         assert_eq!(lines, [Line::Note { text: "b".into() }]);
         let failure = failure.unwrap();
         assert!(failure.contains('3') && failure.contains("why"), "{failure}");
+    }
+
+    #[test]
+    fn what_a_row_started_and_left_is_not_waited_for() {
+        let (_, failure) = follow_script("sleep 15 & echo why >&2; exit 3");
+        assert!(failure.unwrap().contains("why"));
     }
 
     #[test]
