@@ -17,10 +17,8 @@ pub(crate) fn shown(value: f64) -> String {
             4
         } else if size < 10.0 {
             3
-        } else if size < 100.0 {
-            1
         } else {
-            0
+            usize::from(size < 100.0)
         };
         let text = format!("{value:.decimals$}");
         return if text.contains('.') {

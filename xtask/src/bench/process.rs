@@ -110,7 +110,8 @@ fn wait(child: &mut Child) -> Result<(), String> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
 
