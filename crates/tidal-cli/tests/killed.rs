@@ -152,7 +152,9 @@ fn compared(lines: &[&str], done: impl FnOnce(&TidalDb)) -> Result<(), Box<dyn s
     done(&db);
     let mut figures = Figures::default();
     let mut ledger = Ledger::new(false);
-    lines.iter().for_each(|line| ledger.hear(line, &mut figures));
+    for line in lines {
+        ledger.hear(line, &mut figures);
+    }
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ledger.compare(&db, &mut figures)))
 }
 

@@ -52,7 +52,7 @@ fn written(events: &[Event]) -> String {
             }
             other => format!("{other:?}"),
         };
-        text.push_str(&format!("{at},{row}\n"));
+        text.extend([&at, ",", &row, "\n"]);
     }
     text
 }

@@ -17,8 +17,11 @@ pub use operations::operations;
 pub use record::record;
 pub use rows::{is_row, rows};
 
+/// What a fuzzer runs on its input; panics if a promise is broken.
+pub type Target = fn(&[u8]);
+
 /// Every target by its name, which is that of its folder of seeds too.
-pub const TARGETS: [(&str, fn(&[u8])); 5] = [
+pub const TARGETS: [(&str, Target); 5] = [
     ("event_file", event_file),
     ("keys", keys),
     ("operations", operations),

@@ -128,15 +128,14 @@ impl Watched {
         let nanos = bytes.i64();
         let (layer, global) = self.totals();
         let is_left = self.db.community_layer_status(user).status == MembershipStatus::Left;
-        let receipt = match Weight::from_nanos(nanos) {
-            Ok(weight) => self.db.signal_exact(user, item, signal_type, weight, at_ns),
+        let receipt = if let Ok(weight) = Weight::from_nanos(nanos) {
+            self.db.signal_exact(user, item, signal_type, weight, at_ns)
+        } else {
             // As a float it is taken if it is a weight, and refused if not.
-            Err(_) => {
-                let weight = f64::from_bits(nanos.cast_unsigned());
-                match at_ns {
-                    Some(at_ns) => self.db.signal_at(user, item, signal_type, weight, at_ns),
-                    None => self.db.signal(user, item, signal_type, weight),
-                }
+            let weight = f64::from_bits(nanos.cast_unsigned());
+            match at_ns {
+                Some(at_ns) => self.db.signal_at(user, item, signal_type, weight, at_ns),
+                None => self.db.signal(user, item, signal_type, weight),
             }
         };
         let (layer_after, global_after) = self.totals();

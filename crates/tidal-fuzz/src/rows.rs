@@ -15,10 +15,11 @@ use crate::bytes::Bytes;
 /// The first byte says which kind of row, the next ones are what stands in its key, and the rest is its payload,
 /// which is sealed here: a fuzzer seldom guesses a checksum. The same bytes are tried without a seal as well.
 pub fn rows(data: &[u8]) {
-    is_row(data);
+    let _decodes = is_row(data);
 }
 
 /// Whether the bytes are a row once they are sealed.
+#[must_use]
 pub fn is_row(data: &[u8]) -> bool {
     let mut bytes = Bytes(data);
     let kind = bytes.u8();

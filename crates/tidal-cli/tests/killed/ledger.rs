@@ -90,7 +90,9 @@ impl Lane {
             }
             Op::Region(user, region) => self.user(*user).region = Some(region.to_string()),
             Op::Apply(position, sent) => {
-                sent.iter().for_each(|sent| self.signal(*sent));
+                for sent in sent {
+                    self.signal(*sent);
+                }
                 self.position = position + sent.len() as u64 - 1;
             }
         }

@@ -110,7 +110,9 @@ pub fn kill(kills: u64, durability: Durability, folder: &Path) -> Figures {
             figures.kills += u64::from(!has_ended);
             let said = |what: &str| lines.iter().any(|line| line.ends_with(what));
             figures.kills_in_open += u64::from(said("opening") && !said("opened"));
-            lines.iter().for_each(|line| ledger.hear(line, &mut figures));
+            for line in &lines {
+                ledger.hear(line, &mut figures);
+            }
             if path.exists() && dice.below(3) == 0 {
                 let child = start(&order("open", 0));
                 let (lines, has_ended) = kill_at(child, &Moment::in_open(&mut dice));

@@ -70,9 +70,10 @@ pub fn as_answered(said: Said, answer: &Answer) -> Same {
             let expected = (should_be.cohorts, should_be.communities, should_be.withheld);
             same(|| "the receipt (cohorts, communities, withheld)".to_owned(), &shown, &expected)
         }
-        (Said::Done(Err(error)), Answer::Refused(reasons)) => refused(&error, reasons),
-        (Said::Membership(Err(error)), Answer::Refused(reasons)) => refused(&error, reasons),
-        (Said::Receipt(Err(error)), Answer::Refused(reasons)) => refused(&error, reasons),
+        (
+            Said::Done(Err(error)) | Said::Membership(Err(error)) | Said::Receipt(Err(error)),
+            Answer::Refused(reasons),
+        ) => refused(&error, reasons),
         (Said::Applied(source, result), Answer::Applied { outcome, .. }) => applied(source, result, outcome),
         (said, answer) => {
             Err(format!("the call ended with\n    {said:?}\nand should end with\n    {answer:?}"))

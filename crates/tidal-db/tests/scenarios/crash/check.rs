@@ -69,7 +69,7 @@ impl<'a> Checker<'a> {
             return found.is_enough(required).map(|()| false);
         }
         // One half of the files is opened without the integrity check, which a crash must not need.
-        let found = self.open(image, required, hash % 2 == 0)?;
+        let found = self.open(image, required, hash.is_multiple_of(2))?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, found);
         Ok(true)
     }
