@@ -11,13 +11,14 @@ mod update;
 mod view;
 
 use std::ops::Deref;
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::TryLockError;
 
 use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType, SignalTypeId};
 
 pub(crate) use self::update::Update;
 pub(crate) use self::view::AggregateView;
 use crate::log_writer::LogWriter;
+use crate::sync::{Mutex, MutexGuard, is_poisoned};
 use crate::{Error, Result, TidalDb};
 
 /// Which aggregate.
@@ -30,7 +31,7 @@ pub(crate) struct AggregateKey {
 }
 
 /// So many updates are worth adding at once; a reader finds hardly more to do than this.
-const BATCH: usize = 256;
+const BATCH: usize = if cfg!(shuttle) { 2 } else { 256 };
 
 /// With so many waiting, a signal waits until they are added: a reader finds no more than these, and
 /// one for each thread that records.
@@ -97,7 +98,7 @@ impl Aggregates {
     ///
     /// As for [`caught_up`](Self::caught_up).
     pub(crate) fn check_whole(&self) -> Result<()> {
-        if self.state.is_poisoned() { Err(Error::ThreadPanicked) } else { Ok(()) }
+        if is_poisoned(&self.state) { Err(Error::ThreadPanicked) } else { Ok(()) }
     }
 
     /// Adds what waits if that is worth it, for whoever made it `waiting` updates; waits only if there

@@ -10,6 +10,12 @@ use crate::Result;
 pub enum Break {
     /// Ask the gate, let go of it, forward (breaks G1).
     RacyGate,
+    /// Ask the gate anew for cohorts and for communities, in place of one permit for all (breaks G1).
+    PermitPerScope,
+    /// Let go of the permit before the signal is in the log and the aggregates (breaks G1).
+    PermitEndsEarly,
+    /// Give the turn back before the rejoin is published, so that a later leave may overtake it (breaks G1).
+    RejoinOvertaken,
     /// Answer a leave without writing it (breaks G2).
     PersistSkipped,
     /// Open without reading who left (breaks G3).

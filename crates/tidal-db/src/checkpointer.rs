@@ -7,7 +7,7 @@
 //! slices, some aggregates are at the target already; the next open reads their marks.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tidal_entities::{
     AggregateState, Checkpoint, Contribution, LogEntry, Schema, SignalEntry, aggregate_key, checkpoint_key,
@@ -21,7 +21,7 @@ use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
 use crate::scopes::Interner;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 use crate::{Error, Result};
 
 /// Aggregates a commit: some milliseconds of the one writer there is.

@@ -1,7 +1,8 @@
 //! Where "now" comes from.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// A source of the present time, in nanoseconds since the Unix epoch.
 ///

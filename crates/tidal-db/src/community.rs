@@ -76,8 +76,10 @@ impl TidalDb {
     /// [`repair_community_layer`](Self::repair_community_layer). [`Error::Latched`] if it could not
     /// be written, [`Error::Closed`]. The gate stays shut in this process; disk decides at reopening.
     pub fn rejoin_community_layer(&self, user_id: u64) -> Result<CommunityMembership> {
-        let (_turn, at_ns) = self.take_transition_turn(user_id);
-        self.settle_now(self.stage_rejoin(user_id, at_ns, None)?)
+        let (turn, at_ns) = self.take_transition_turn(user_id);
+        let asked = self.stage_rejoin(user_id, at_ns, None)?;
+        let _turn = (!self.inner.canary.is(Break::RejoinOvertaken)).then_some(turn);
+        self.settle_now(asked)
     }
 
     /// Whether `user_id` is Active or Left, and when they last left: the first leave of that time. Users who never

@@ -6,11 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
-use dashmap::DashMap;
 use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, MembershipStatus};
 use tidal_entities::{Checkpoint, Fingerprint, RunIndex, Schema};
 use tidal_storage::{Claim, Storage};
@@ -37,7 +34,10 @@ use crate::state_rebuild::{
     rebuild_sources,
 };
 use crate::stored_schema::open_schema;
-use crate::sync::{Turns, lock};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::map::DashMap;
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Mutex, Turns, lock};
 use crate::{Clock, Config, Durability, Error, Result};
 
 /// An open database. Clones are handles to the same one, and may be used from any thread.
@@ -385,8 +385,7 @@ impl Inner {
                 log.fail(Error::ThreadPanicked);
             }
         };
-        let thread =
-            std::thread::Builder::new().name(name.to_owned()).spawn(guarded).map_err(Error::Thread)?;
+        let thread = thread::Builder::new().name(name.to_owned()).spawn(guarded).map_err(Error::Thread)?;
         lock(&self.threads).push(thread);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use dashmap::DashMap;
+use crate::sync::map::DashMap;
 
 /// Seeded for each map, so that ids cannot be chosen to collide in every process.
 pub(crate) type FastHasher = foldhash::fast::RandomState;

@@ -8,15 +8,15 @@
 //! The order of locks stands at the head of `db.rs`. No call into the store or into a caller's code
 //! is made under them.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-use dashmap::{DashMap, DashSet, Entry};
 use tidal_entities::community::{CommunityMembership, MembershipStatus};
 use tidal_entities::{AwayPeriods, Withheld};
 
 use crate::canary::{Break, Canary};
 use crate::report::DamagedUser;
 use crate::shards::{WaitingWriters, read_shard, write_entry};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::map::{DashMap, DashSet, Entry};
+use crate::sync::thread;
 
 /// When a signal took place, and whether that can fall into an away period of the past.
 #[derive(Clone, Copy, Debug)]
@@ -90,12 +90,33 @@ impl Gate {
         let shard = if self.canary.is(Break::RacyGate) {
             drop(shard);
             // Long enough for a leave to return in between.
-            std::thread::sleep(std::time::Duration::from_micros(200));
+            thread::sleep(std::time::Duration::from_micros(200));
             None
         } else {
             Some(shard)
         };
         ForwardPermit { withheld, _status_shard: shard }
+    }
+
+    /// The permit from the last scope to the log: it stays as it was taken.
+    pub(crate) fn until_staged<G>(&self, permit: ForwardPermit<G>) -> ForwardPermit<G> {
+        if self.canary.is(Break::PermitEndsEarly) {
+            return ForwardPermit { withheld: permit.withheld, _status_shard: None };
+        }
+        permit
+    }
+
+    /// The permit from the cohorts to the communities: it stays as it was taken.
+    pub(crate) fn for_next_scope<G>(
+        &self,
+        permit: ForwardPermit<G>,
+        ask: impl FnOnce() -> ForwardPermit<G>,
+    ) -> ForwardPermit<G> {
+        if self.canary.is(Break::PermitPerScope) {
+            drop(permit);
+            return ask();
+        }
+        permit
     }
 
     /// Unknown before Left before `AwayPeriod`. Users without a record never left.

@@ -3,7 +3,7 @@
 //! For the one build that shows what the gate costs. It breaks G1, G3 and G5, so the feature alone does not
 //! compile: whoever builds with it has to say so in the environment of the compiler too.
 
-use dashmap::DashMap;
+use crate::sync::map::DashMap;
 use tidal_entities::community::CommunityMembership;
 
 use crate::gate::{EventTime, ForwardPermit, Gate};

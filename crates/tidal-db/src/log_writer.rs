@@ -7,7 +7,7 @@
 //! order in which entries were staged.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidal_entities::{SignalEntry, SourcePosition, WithheldCounts};
@@ -16,7 +16,7 @@ use tidal_storage::{Storage, WriteBatch};
 use crate::aggregates::Update;
 use crate::canary::Break;
 use crate::log_state::{Bounds, LogEnd, LogState, Origin, StagedSignal, Staging, StoredRow, Ticket};
-use crate::sync::lock;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::{Error, Result};
 
 /// Entries that are not yet known to be on disk, as rows, and the sequence after which they begin.

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use dashmap::{Entry, OccupiedEntry, VacantEntry};
-
 use crate::fast_map::{FastMap, fast_map};
 use crate::scopes::ScopeSet;
 use crate::shards::{WaitingWriters, read_shard, write_entry};
+use crate::sync::map::{Entry, OccupiedEntry, VacantEntry};
 
 /// One user's attributes, and the scopes that take their signals.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use dashmap::DashMap;
 use tidal_entities::community::{CommunityMembership, MembershipStatus};
 use tidal_entities::{
     AwayPeriods, Fingerprint, Transition, TransitionKind, decode_transition, parse_transition_key,
@@ -12,6 +11,7 @@ use tidal_storage::Storage;
 
 use crate::community::left_at_of;
 use crate::report::DamagedUser;
+use crate::sync::map::DashMap;
 use crate::{Error, Result};
 
 /// What the comparison found.

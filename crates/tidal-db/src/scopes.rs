@@ -1,13 +1,13 @@
 //! Interned scopes: every scope and every set of scopes that ever took a signal has a number.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tidal_entities::{Scope, ScopeId, ScopeSetId, encode_scope, encode_scope_set, scope_key, scope_set_key};
 use tidal_storage::Partition;
 
 use crate::log_state::Staging;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// The cohorts and communities that take a user's signals at the moment.
 #[derive(Debug, PartialEq, Eq)]

@@ -6,13 +6,14 @@
 //! later let it pass.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use dashmap::{DashMap, Entry};
+use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::map::{DashMap, Entry};
+use crate::sync::thread;
 
 /// How often a reader lets the processor go before it takes the lock all the same: writers that never
-/// stop coming must not shut readers out either.
-const YIELDS: u32 = 256;
+/// stop coming must not shut readers out either. Under a scheduler more would only be steps that lead nowhere.
+const YIELDS: u32 = if cfg!(shuttle) { 2 } else { 256 };
 
 /// For each shard of one map, how many writers wait for it.
 #[derive(Debug, Default)]
@@ -33,7 +34,7 @@ impl WaitingWriters {
             if waiting.load(Ordering::Relaxed) == 0 {
                 return;
             }
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 }

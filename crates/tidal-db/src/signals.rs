@@ -173,7 +173,11 @@ impl TidalDb {
         };
         let mut update = Update::new(signal.item, signal.signal_type, signal.contribution, scope_set);
         let cohorts = try_cohort_attribution(&permit, &mut update);
+        let permit = inner.gate.for_next_scope(permit, || {
+            inner.gate.permit(&inner.community_leave_status, signal.user, signal.event_time)
+        });
         let communities = self.try_community_forwarding(&permit, &mut update);
+        let _permit = inner.gate.until_staged(permit);
         let staged = inner.log.stage_signal(origin, &entry, update)?;
         drop(profile_lock);
         Ok((SignalReceipt { cohorts, communities, withheld }, staged))

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use dashmap::DashMap;
 use tidal_entities::community::{CommunityMembership, CommunityMembershipIndex, deserialize_membership};
 use tidal_entities::{
     Checkpoint, CodecError, Fingerprint, InternedId, SourcePosition, checkpoint_key, decode_attribute,
@@ -15,6 +14,7 @@ use tidal_storage::Storage;
 
 use crate::record_check::left_without_time;
 use crate::scopes::Interner;
+use crate::sync::map::DashMap;
 use crate::{Error, Result};
 
 /// Takes over the numbers of scopes and of sets of scopes.

@@ -1,13 +1,48 @@
-//! Locks that outlive a panic, and turns that one caller at a time may take.
+//! Where threads, locks, atomics and concurrent maps come from; locks that outlive a panic, and turns that
+//! one caller at a time may take.
+//!
+//! No other module names `std::sync`, `std::thread` or `dashmap` for what threads meet in, so that the crate
+//! can be built with every such step under the control of a scheduler: see `crates/tidal-interleavings`.
+//! Only [`Arc`](std::sync::Arc), [`OnceLock`](std::sync::OnceLock), at which nothing but an allocation is waited
+//! for, and the index of communities, each call of which is one step of its own, are as everywhere.
+
+#[cfg(shuttle)]
+mod scheduled;
 
 use std::collections::HashSet;
 use std::hash::Hash;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+#[cfg(not(shuttle))]
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
+};
+
+#[cfg(not(shuttle))]
+pub(crate) use dashmap as map;
+
+#[cfg(shuttle)]
+pub(crate) use self::scheduled::map;
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread,
+};
 
 /// Locks `mutex`. What it guards is valid between any two statements of its critical sections,
 /// so a panic of another thread is no reason to refuse.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a thread panicked while it held `mutex`.
+pub(crate) fn is_poisoned<T>(mutex: &Mutex<T>) -> bool {
+    #[cfg(not(shuttle))]
+    return mutex.is_poisoned();
+    // The scheduler's lock tells only who asks for it.
+    #[cfg(shuttle)]
+    return matches!(mutex.try_lock(), Err(std::sync::TryLockError::Poisoned(_)));
 }
 
 /// One turn per key: whoever holds it is the only one who changes what the key stands for.

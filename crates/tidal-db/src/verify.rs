@@ -7,7 +7,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use dashmap::DashMap;
 use tidal_entities::community::CommunityMembership;
 use tidal_entities::{
     AggregateState, AwayPeriods, LogEntry, ScopeId, SignalTypeId, WithheldCounts, decode_aggregate,
@@ -24,6 +23,7 @@ use crate::record_check::{check_leave_records, stored_histories};
 use crate::run_check::CheckedRuns;
 use crate::state_rebuild::rebuild_community_leave_status;
 use crate::sync::lock;
+use crate::sync::map::DashMap;
 use crate::{Error, Result, TidalDb};
 
 /// What a difference concerns.

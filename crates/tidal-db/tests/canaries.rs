@@ -14,7 +14,7 @@ mod scenarios;
 #[path = "model/mod.rs"]
 mod sequences;
 
-use scenarios::{crash, failing_io, once, promises, race};
+use scenarios::{crash, failing_io, once, promises, race, stress};
 use sequences::{Plan, broken};
 use tidal_db::{Break, Config};
 
@@ -33,6 +33,15 @@ fn caught<T>(
 #[test]
 fn g1_the_racy_gate_is_caught() {
     caught(race::no_total_moves_after_a_leave, |config| config.broken(Break::RacyGate), "the leave ");
+}
+
+#[test]
+fn g1_the_racy_gate_is_caught_amid_many_leaves() {
+    caught(
+        |adapt| stress::no_total_moves_after_any_leave(1_000, adapt),
+        |config| config.broken(Break::RacyGate),
+        "returned the totals were",
+    );
 }
 
 #[test]

@@ -12,11 +12,23 @@
 
 mod scenarios;
 
-use scenarios::{crash, once, promises, race};
+use scenarios::{crash, once, promises, race, stress};
+
+/// How many users leave beside signals where `TIDAL_STRESS_LEAVES` does not ask for more.
+const STRESS_LEAVES: u64 = 4_000;
 
 #[test]
 fn g1_no_total_moves_after_a_leave_returned() {
     race::no_total_moves_after_a_leave(|config| config).unwrap();
+}
+
+#[test]
+fn g1_no_total_moves_after_any_of_many_leaves() {
+    let asked = std::env::var("TIDAL_STRESS_LEAVES");
+    let leaves = asked.map_or(STRESS_LEAVES, |asked| asked.parse().expect("TIDAL_STRESS_LEAVES is a number"));
+    let tried = stress::no_total_moves_after_any_leave(leaves, |config| config).unwrap();
+    println!("{tried:?}");
+    assert!(tried.leaves >= leaves && tried.signals >= 2 * leaves, "{tried:?}");
 }
 
 #[test]

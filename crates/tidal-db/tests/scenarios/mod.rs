@@ -10,6 +10,7 @@ pub mod once;
 pub mod promises;
 pub mod race;
 pub mod small_disk;
+pub mod stress;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,69 @@
+//! Leave, rejoin and signal are linearizable: the sources of the database, run with every step at which threads
+//! meet under a scheduler, and each history compared with what one order of its calls would give.
+//!
+//! `TIDAL_INTERLEAVINGS` says how many schedules each test runs, `TIDAL_INTERLEAVINGS_SEED` which ones.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests fail by panicking"
+)]
+
+#[path = "linear/act.rs"]
+mod act;
+#[path = "linear/log.rs"]
+mod log;
+#[path = "linear/order.rs"]
+mod order;
+#[path = "linear/program.rs"]
+mod program;
+#[path = "linear/schedules.rs"]
+mod schedules;
+#[path = "linear/stage.rs"]
+mod stage;
+
+use schedules::{By, Schedules};
+use tidal_interleavings::Break;
+
+/// How many schedules of each scheduler are run where nobody says otherwise.
+const SCHEDULES: usize = 1_500;
+
+#[test]
+fn random_schedules_have_one_order() {
+    Schedules::asked_for(SCHEDULES).run(By::Random);
+}
+
+#[test]
+fn schedules_of_few_preemptions_have_one_order() {
+    Schedules::asked_for(SCHEDULES).run(By::FewPreemptions);
+}
+
+/// Both schedulers must find the break within what they try where nobody asks for more.
+fn found(broken: Break, said: &[&str]) {
+    for by in [By::Random, By::FewPreemptions] {
+        Schedules::at_most(SCHEDULES).find(by, broken, said);
+    }
+}
+
+#[test]
+fn the_racy_gate_is_found() {
+    found(Break::RacyGate, &["no order of the calls", "after Some(Leave)"]);
+}
+
+#[test]
+fn a_permit_for_each_scope_is_found() {
+    found(Break::PermitPerScope, &["in 1 cohorts and 0 of 2 communities"]);
+}
+
+#[test]
+fn a_permit_that_ends_before_the_aggregates_is_found() {
+    found(Break::PermitEndsEarly, &["no order of the calls", "after Some(Leave)"]);
+}
+
+#[test]
+fn a_rejoin_that_is_published_out_of_order_is_found() {
+    found(Break::RejoinOvertaken, &["no order of the calls", "two rejoins", "memory says"]);
+}
