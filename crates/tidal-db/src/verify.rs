@@ -4,13 +4,14 @@
 //! joins and changes wait, while the entries that came since are added and all is compared: a
 //! comparison of things that move says nothing.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use tidal_entities::community::CommunityMembership;
 use tidal_entities::{
-    AggregateState, AwayPeriods, LogEntry, ScopeId, SignalTypeId, WithheldCounts, decode_aggregate,
-    format_nanos, parse_aggregate_key,
+    AggregateState, AwayPeriods, Contribution, LogEntry, ScopeId, SignalTypeId, WithheldCounts,
+    decode_aggregate, format_nanos, parse_aggregate_key,
 };
 use tidal_keys::Tag;
 
@@ -21,7 +22,7 @@ use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::record_check::{check_leave_records, stored_histories};
 use crate::run_check::CheckedRuns;
-use crate::state_rebuild::rebuild_community_leave_status;
+use crate::state_rebuild::{read_checkpoint, rebuild_community_leave_status};
 use crate::sync::lock;
 use crate::sync::map::DashMap;
 use crate::{Error, Result, TidalDb};
@@ -30,7 +31,7 @@ use crate::{Error, Result, TidalDb};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// A stored aggregate is not what the log gives up to its mark.
+    /// A stored aggregate is not what the log gives up to its mark, or is missing.
     StoredAggregate,
     /// An aggregate in memory is not what the log gives.
     Aggregate,
@@ -92,7 +93,33 @@ struct Recomputed {
     entries: u64,
 }
 
-/// A stored aggregate, and what the log gives up to its mark.
+/// The stored aggregates, which must hold the log up to `floor` at least.
+#[derive(Debug)]
+struct StoredAggregates {
+    floor: u64,
+    by_key: HashMap<AggregateKey, Stored>,
+}
+
+impl StoredAggregates {
+    /// Adds what the log says; one that should be stored and is not, is stored without signals.
+    fn take_in(&mut self, key: AggregateKey, sequence: u64, contribution: &Contribution) {
+        let floor = self.floor;
+        let stored = match self.by_key.entry(key) {
+            Entry::Occupied(stored) => stored.into_mut(),
+            Entry::Vacant(missing) if sequence <= floor => missing.insert(Stored {
+                mark: floor,
+                state: AggregateState::default(),
+                recomputed: AggregateState::default(),
+            }),
+            Entry::Vacant(_) => return,
+        };
+        if sequence <= stored.mark.max(floor) {
+            stored.recomputed.add_contribution(contribution);
+        }
+    }
+}
+
+/// A stored aggregate, and what the log gives up to its mark, or to the floor if that is later.
 #[derive(Debug)]
 struct Stored {
     mark: u64,
@@ -160,7 +187,7 @@ impl TidalDb {
             report.add(DifferenceKind::LeaveRecord, format!("user {}: {}", user.user_id, user.cause));
         }
         self.compare_statuses(&records, &checked.away.into_iter().collect(), reached, &mut report)?;
-        self.compare_stored(&stored, &mut report);
+        self.compare_stored(&stored.by_key, &mut report);
         for what in recomputed.runs.differences(&inner.storage)? {
             report.add(DifferenceKind::History, what);
         }
@@ -168,24 +195,25 @@ impl TidalDb {
     }
 
     /// Reads the stored aggregates as they are between two checkpoints.
-    fn stored_aggregates(&self) -> Result<HashMap<AggregateKey, Stored>> {
+    fn stored_aggregates(&self) -> Result<StoredAggregates> {
         let _between_checkpoints = lock(&self.inner.checkpoint_turn);
-        let mut stored = HashMap::new();
+        let floor = read_checkpoint(&self.inner.storage)?.floor;
+        let mut by_key = HashMap::new();
         for row in self.inner.storage.items_engine().scan_tag(Tag::SignalState)? {
             let (key, value) = row?;
             let undecodable = |cause| Error::damaged_view("a stored aggregate does not decode", Some(cause));
             let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
             let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
             let key = AggregateKey { item, scope, signal_type };
-            stored.insert(key, Stored { mark, state, recomputed: AggregateState::default() });
+            by_key.insert(key, Stored { mark, state, recomputed: AggregateState::default() });
         }
-        Ok(stored)
+        Ok(StoredAggregates { floor, by_key })
     }
 
     fn take_in(
         &self,
         recomputed: &mut Recomputed,
-        stored: &mut HashMap<AggregateKey, Stored>,
+        stored: &mut StoredAggregates,
         sequence: u64,
         entry: LogEntry,
     ) -> Result<()> {
@@ -202,9 +230,7 @@ impl TidalDb {
             &signal,
             |key, contribution| {
                 recomputed.aggregates.entry(key).or_default().add_contribution(contribution);
-                if let Some(stored) = stored.get_mut(&key).filter(|stored| sequence <= stored.mark) {
-                    stored.recomputed.add_contribution(contribution);
-                }
+                stored.take_in(key, sequence, contribution);
             },
         )
     }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rows::{logged, run_numbers, run_rows, shown, wait_until_tidy};
 use scenarios::medium::{RecordingMedium, take_step};
 use scenarios::{config, create_on};
-use tidal_db::{Action, Config, Error, Event, Storage, TidalDb, Weight};
+use tidal_db::{Action, Config, DifferenceKind, Error, Event, Storage, TidalDb, Weight};
 use tidal_entities::{checkpoint_key, run_index_key};
 use tidal_keys::Tag;
 use tidal_storage::{Medium, MemoryMedium, Partition, WriteBatch};
@@ -213,4 +213,15 @@ fn a_crash_at_any_write_of_a_rebuild_leaves_what_can_be_rebuilt() {
         images > 20 && refused > 0 && refused < images,
         "{images} images were opened, {refused} of them refused"
     );
+}
+
+#[test]
+fn a_stored_aggregate_that_is_gone_is_named_while_the_database_is_open() {
+    let (db, storage) = open(&image(), options()).unwrap();
+    assert_sound(&db, &storage);
+    let (key, _) = &stored_aggregates(&storage)[0];
+    storage.commit(delete(Partition::Items, key)).unwrap();
+    let differences = db.verify().unwrap().differences;
+    let [difference] = &differences[..] else { panic!("{differences:?}") };
+    assert_eq!(difference.kind, DifferenceKind::StoredAggregate, "{difference}");
 }
