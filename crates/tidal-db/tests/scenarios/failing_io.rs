@@ -76,7 +76,7 @@ pub fn every_failure_while_opening(workload: &Workload, adapt: Adapt<'_>, step: 
     let mut injected = Injected::default();
     for interval in intervals(&trace.steps).into_iter().skip(step / 2).step_by(step) {
         let required = trace.required(interval.end);
-        if !required.is_created {
+        if !required.is_created || required.is_rebuilding {
             continue;
         }
         let image = some_image(&trace, interval);
@@ -173,12 +173,15 @@ fn run_with_failure(
         match call {
             Call::Advance(by_ns) => clock.advance(*by_ns),
             Call::Settle => settle(&medium),
-            Call::Reopen => {
+            Call::Reopen | Call::Rebuild => {
                 let closed = db.close();
                 ensure!(closed.is_err() || !now.has_failed, "a call failed, and closing says nothing");
                 if closed.is_ok() {
+                    let rebuilds = matches!(call, Call::Rebuild);
+                    let config = config.clone().rebuild(rebuilds);
                     let opened = options.open_on(medium.clone()).map_err(tidal_db::Error::from);
-                    open = opened.and_then(|storage| TidalDb::from_parts(storage, config.clone())).ok();
+                    open = opened.and_then(|storage| TidalDb::from_parts(storage, config)).ok();
+                    now.on_disk.is_rebuilding = rebuilds && open.is_none();
                 }
                 continue;
             }

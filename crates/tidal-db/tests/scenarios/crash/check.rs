@@ -18,6 +18,8 @@ pub struct Found {
     /// None where nothing could be opened.
     sequence: Option<u64>,
     is_clean: bool,
+    /// Whether its views had to be made anew.
+    is_rebuilt: bool,
     out: Vec<u64>,
 }
 
@@ -40,6 +42,7 @@ impl Found {
             required.sequence
         );
         ensure!(self.is_clean || !required.is_clean, "a record is damaged");
+        ensure!(!self.is_rebuilt || required.is_rebuilding, "views had to be made anew");
         Ok(())
     }
 }
@@ -78,18 +81,24 @@ impl<'a> Checker<'a> {
         let (clock, config) = configure(&self.trace.workload, self.adapt, 0);
         let medium = Arc::new(MemoryMedium::from_bytes(image));
         let options = Storage::options().check_integrity(checks);
-        let opened = options.open_on(medium).map_err(tidal_db::Error::from);
-        let db = match opened.and_then(|storage| TidalDb::from_parts(storage, config)) {
+        let open = |rebuild| {
+            let opened = options.open_on(medium.clone()).map_err(tidal_db::Error::from);
+            opened.and_then(|storage| TidalDb::from_parts(storage, config.clone().rebuild(rebuild)))
+        };
+        let first = open(false);
+        let is_rebuilt = required.is_rebuilding && matches!(first, Err(tidal_db::Error::DamagedView { .. }));
+        let opened = if is_rebuilt { open(true) } else { first };
+        let db = match opened {
             Ok(db) => db,
             Err(refusal) if required.is_created => {
                 return Err(format!("the file was refused (check {checks}): {refusal}"));
             }
-            Err(_) => return Ok(Found { sequence: None, is_clean: true, out: Vec::new() }),
+            Err(_) => return Ok(Found { sequence: None, is_clean: true, is_rebuilt, out: Vec::new() }),
         };
         let sequence = db.open_report().last_sequence;
         let is_clean = db.open_report().is_clean();
         let out: Vec<u64> = db.left_users().iter().map(|user| user.user_id).collect();
-        let found = Found { sequence: Some(sequence), is_clean, out };
+        let found = Found { sequence: Some(sequence), is_clean, is_rebuilt, out };
         found.is_enough(required)?;
 
         let report = ok(db.verify())?;

@@ -79,7 +79,11 @@ pub fn try_workload(workload: &Workload, images: usize, adapt: Adapt<'_>) -> See
 
 /// The intervals after a crash in which there is a database to go on with.
 fn starts(trace: &Trace) -> Vec<Interval> {
-    intervals(&trace.steps).into_iter().filter(|interval| trace.required(interval.end).is_created).collect()
+    let can_go_on = |interval: &Interval| {
+        let required = trace.required(interval.end);
+        required.is_created && !required.is_rebuilding
+    };
+    intervals(&trace.steps).into_iter().filter(can_go_on).collect()
 }
 
 /// Tries about so many images of one trace. Returns the limit of subsets that this came to as well.

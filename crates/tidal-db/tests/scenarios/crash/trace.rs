@@ -29,6 +29,8 @@ pub struct Acknowledged {
     pub out: BTreeSet<u64>,
     /// Whether no record is damaged.
     pub is_clean: bool,
+    /// Whether views are being made anew: until that has ended, an open may ask for it to be done again.
+    pub is_rebuilding: bool,
 }
 
 /// What was visible at a sequence, and when.
@@ -167,9 +169,11 @@ impl Recorder {
             for user in call.rejoins() {
                 self.now.out.remove(&user);
             }
+            self.now.is_rebuilding = matches!(call, Call::Rebuild);
             self.acknowledge();
             let before = self.staged;
             db = self.make(call, db, adapt)?;
+            self.now.is_rebuilding = false;
             self.now.out.extend(call.leaves());
             self.now.is_clean |= matches!(call, Call::Repair(_));
             self.staged = match call {
@@ -215,9 +219,10 @@ impl Recorder {
         match call {
             Call::Advance(by_ns) => self.clock.advance(*by_ns),
             Call::Settle => settle(&self.medium)?,
-            Call::Reopen => {
+            Call::Reopen | Call::Rebuild => {
                 ok(db.close())?;
                 let (_, config) = configure(&self.trace.workload, adapt, 0);
+                let config = config.rebuild(matches!(call, Call::Rebuild));
                 return open_on(self.medium.clone(), config.clock(Arc::clone(&self.clock) as _));
             }
             call => ok(make(call, &db))?,
@@ -239,7 +244,7 @@ pub fn make(call: &Call, db: &TidalDb) -> tidal_db::Result<()> {
         Call::Repair(user) => db.repair_community_layer(*user).map(drop),
         Call::Apply(first, events) => db.apply(SOURCE, *first, events.clone()).map(drop),
         Call::Flush => db.flush(),
-        Call::Advance(_) | Call::Settle | Call::Reopen => Ok(()),
+        Call::Advance(_) | Call::Settle | Call::Reopen | Call::Rebuild => Ok(()),
     }
 }
 

@@ -25,6 +25,8 @@ pub enum Call {
     Settle,
     /// Close and open, with the schema that the workload ends with.
     Reopen,
+    /// Close, and open with all views made anew from the log.
+    Rebuild,
 }
 
 impl Call {
@@ -164,6 +166,7 @@ fn checkpoints() -> Workload {
         ]);
     }
     calls.extend([Settle, Leave(7), Reopen, Signal(7, ITEM), Rejoin(7), Signal(7, ITEM), Settle, Leave(8)]);
+    calls.extend([Rebuild, Signal(7, ITEM), Leave(7)]);
     Workload { name: "checkpoints", configure: |config| config.recovery_entries(8), is_damaged: false, calls }
 }
 
