@@ -29,6 +29,8 @@ pub(crate) fn run(row: Row, program: &Path, folder: &Path, quick: bool) -> Outco
     if quick {
         command.arg("--quick");
     }
+    // The reason of a failure is its last line, and shall not be a trace.
+    command.env("RUST_BACKTRACE", "0");
     let (lines, failure) = match command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() {
         Ok(child) => follow(child),
         Err(error) => (Vec::new(), Some(format!("cannot start {}: {error}", program.display()))),
