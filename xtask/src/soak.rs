@@ -17,9 +17,19 @@ struct Soak {
     count: (&'static str, &'static str),
 }
 
-const SOAKS: [Soak; 2] = [
+const SOAKS: [Soak; 5] = [
     soak("kills", "tidal-cli", "killed", "what_was_acknowledged", ("TIDAL_KILLS", "200")),
     soak("sequences", "tidal-db", "model", "sequences_do", ("TIDAL_SEQUENCES", "1000000")),
+    soak("leaves", "tidal-db", "guarantees", "many_leaves", ("TIDAL_STRESS_LEAVES", "1000000")),
+    soak("images", "tidal-db", "crash_images", "whatever_a_crash", ("TIDAL_CRASH_IMAGES", "50000")),
+    // By each of two schedulers.
+    soak(
+        "interleavings",
+        "tidal-interleavings",
+        "linear",
+        "have_one_order",
+        ("TIDAL_INTERLEAVINGS", "500000"),
+    ),
 ];
 
 const fn soak(
