@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use crate::snapshots::{self, References};
 use crate::step::{Failure, Steps, answers, cargo, execute};
-use crate::{isolation, tidy};
+use crate::{isolation, soak, tidy};
 
 /// The tests that prove, by switching a safeguard off, that the others would notice. All else is checked without
 /// this feature, as it is shipped.
@@ -64,6 +64,8 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
         references.note_in(&mut canaries);
         execute(&mut canaries)
     })?;
+    // Optimised, since there are many; some hundred others are among the tests, as everyone builds them.
+    steps.run("sequences", || soak::run_step("sequences", "10000"))?;
     // The tests come last, so that the closing lines of their runner are the last of any runner.
     steps.run("tests", || {
         let mut tests = tests(has_nextest);

@@ -55,16 +55,27 @@ pub(crate) fn run(only: Option<&str>) -> ExitCode {
         return ExitCode::from(2);
     }
     let mut steps = Steps::default();
-    let outcome = chosen.into_iter().try_for_each(|soak| steps.run(soak.name, || soak.run()));
+    let outcome = chosen.into_iter().try_for_each(|soak| steps.run(soak.name, || soak.run_usual()));
     println!("\n{}", steps.summary());
     conclude("soak", outcome)
 }
 
+/// Runs the step of this name with a count of its own.
+pub(crate) fn run_step(name: &str, count: &str) -> Result<(), Failure> {
+    let soak = SOAKS.iter().find(|soak| soak.name == name);
+    soak.ok_or_else(|| format!("there is no step {name:?}"))?.run(count)
+}
+
 impl Soak {
+    /// As many as the environment says, or as is usual.
+    fn run_usual(&self) -> Result<(), Failure> {
+        let (variable, usual) = self.count;
+        self.run(&std::env::var(variable).unwrap_or_else(|_| usual.to_owned()))
+    }
+
     /// Optimised, with every assertion, and with the figures it prints.
-    fn run(&self) -> Result<(), Failure> {
-        let (variable, default_count) = self.count;
-        let count = std::env::var(variable).unwrap_or_else(|_| default_count.to_owned());
+    fn run(&self, count: &str) -> Result<(), Failure> {
+        let (variable, _) = self.count;
         let mut test = cargo();
         test.args([
             "test",

@@ -30,11 +30,11 @@ pub(crate) struct AggregateKey {
     pub(crate) signal_type: SignalTypeId,
 }
 
-/// So many updates are worth adding at once; a reader finds hardly more to do than this.
-const BATCH: usize = if cfg!(shuttle) { 2 } else { 256 };
+/// So many additions are worth making at once; a reader finds hardly more to do than this.
+const BATCH: usize = 1_280;
 
-/// With so many waiting, a signal waits until they are added: a reader finds no more than these, and
-/// one for each thread that records.
+/// With so many waiting, a signal waits until they are made: a reader finds no more than these, and those
+/// of one signal for each thread that records.
 const MAX_WAITING: usize = 8 * BATCH;
 
 /// So many blocks of a board are read before others get a turn.
@@ -101,8 +101,8 @@ impl Aggregates {
         if is_poisoned(&self.state) { Err(Error::ThreadPanicked) } else { Ok(()) }
     }
 
-    /// Adds what waits if that is worth it, for whoever made it `waiting` updates; waits only if there
-    /// are too many.
+    /// Adds what waits if that is worth it, for whoever made it `waiting` additions; waits only if
+    /// there are too many.
     ///
     /// # Errors
     ///

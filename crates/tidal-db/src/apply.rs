@@ -280,7 +280,7 @@ impl TidalDb {
                     contribution: declared.contribution(*weight, at_ns),
                 };
                 let (receipt, staged) = self.record_signal(&signal, origin)?;
-                self.inner.aggregates.keep_up(&self.inner.log, staged.updates_waiting)?;
+                self.inner.aggregates.keep_up(&self.inner.log, staged.additions_waiting)?;
                 match receipt.withheld {
                     Some(reason) => delivery.report.withheld.add(reason),
                     None => delivery.report.forwarded += 1,

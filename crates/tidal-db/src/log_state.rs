@@ -35,8 +35,8 @@ pub(crate) struct Ticket(pub(crate) u64);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StagedSignal {
     pub(crate) ticket: Ticket,
-    /// How many updates wait to be added to their aggregates, this one included.
-    pub(crate) updates_waiting: usize,
+    /// How many additions to aggregates wait, those of this signal included.
+    pub(crate) additions_waiting: usize,
     /// Whether more is undurable, or was not followed by a checkpoint, than is allowed.
     pub(crate) must_wait: bool,
 }
@@ -138,6 +138,8 @@ pub(crate) struct LogState {
     pub(crate) pending: Pending,
     /// Signals that are staged and not yet added to their aggregates.
     pub(crate) updates: Vec<Update>,
+    /// How many additions they come to.
+    pub(crate) additions: usize,
     pub(crate) withheld: WithheldCounts,
     /// The number that `pending` will have as a commit.
     pub(crate) pending_number: u64,
@@ -167,6 +169,7 @@ impl LogState {
         Self {
             pending: Pending::new(end.last_sequence + 1),
             updates: Vec::new(),
+            additions: 0,
             withheld: end.withheld,
             pending_number: 1,
             in_flight: None,
@@ -323,6 +326,7 @@ impl Staging<'_> {
         {
             self.state.withheld.add(reason);
         }
+        self.state.additions += update.additions();
         self.state.updates.push(update);
         Ok(())
     }

@@ -78,7 +78,13 @@ impl LogWriter {
             state = self.resumed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.writable()?;
+        let before = state.pending.events;
         let result = change(&mut Staging { state: &mut state })?;
+        // Started early, so that callers seldom have to wait; said once, since it costs a call of the system.
+        let is_half = |max_events| (before + 1..=state.pending.events).contains(&half_of(max_events));
+        if self.bounds.max_events.is_some_and(is_half) {
+            self.work.notify_one();
+        }
         if let Some(origin) = origin {
             state.advance_source(origin);
         }
@@ -96,21 +102,19 @@ impl LogWriter {
         entry: &SignalEntry,
         update: Update,
     ) -> Result<StagedSignal> {
-        let ((updates_waiting, must_wait), ticket) = self.stage(origin, |staging| {
+        let ((additions_waiting, must_wait), ticket) = self.stage(origin, |staging| {
             staging.append_signal(entry, update)?;
             let state = &*staging.state;
-            // Started early, so that callers seldom have to wait.
-            if self.bounds.max_events.is_some_and(|max_events| state.pending.events == half_of(max_events)) {
-                self.work.notify_one();
-            }
-            Ok((state.updates.len(), state.is_beyond(self.bounds)))
+            Ok((state.additions, state.is_beyond(self.bounds)))
         })?;
-        Ok(StagedSignal { ticket, updates_waiting, must_wait })
+        Ok(StagedSignal { ticket, additions_waiting, must_wait })
     }
 
     /// Takes the updates that wait, in exchange for a vector without any.
     pub(crate) fn take_updates(&self, emptied: &mut Vec<Update>) {
-        std::mem::swap(&mut lock(&self.state).updates, emptied);
+        let mut state = lock(&self.state);
+        std::mem::swap(&mut state.updates, emptied);
+        state.additions = 0;
     }
 
     /// How many signals were withheld, by reason.

@@ -126,7 +126,7 @@ impl TidalDb {
         let contribution = declared.contribution(weight, event_time.ns());
         let signal = ResolvedSignal { user, item, signal_type: declared.id, event_time, contribution };
         let (receipt, staged) = self.record_signal(&signal, None)?;
-        self.inner.aggregates.keep_up(&self.inner.log, staged.updates_waiting)?;
+        self.inner.aggregates.keep_up(&self.inner.log, staged.additions_waiting)?;
         match self.inner.durability {
             Durability::Immediate => {
                 self.inner.log.wait_durable(staged.ticket)?;

@@ -42,6 +42,14 @@ impl Update {
         u32::try_from(self.scope_set.communities.len()).unwrap_or(u32::MAX)
     }
 
+    /// How many aggregates take the signal.
+    pub(crate) fn additions(&self) -> usize {
+        let ScopeSet { cohorts, communities, .. } = &*self.scope_set;
+        let cohorts = if self.takes_cohorts { cohorts.len() } else { 0 };
+        let communities = if self.takes_communities { communities.len() } else { 0 };
+        1 + cohorts + communities
+    }
+
     /// All aggregates that take the signal.
     pub(super) fn keys(&self) -> impl Iterator<Item = AggregateKey> + '_ {
         let ScopeSet { cohorts, communities, .. } = &*self.scope_set;
