@@ -78,6 +78,10 @@ impl TidalDb {
     /// between is passed over for good, so workers that take from one queue side by side need a source
     /// each. To pass over an event that cannot be applied, deliver on at the position after it.
     ///
+    /// The order of leaves and rejoins is that of delivery, not of their times: a [`Rejoin`](Action::Rejoin) opens the
+    /// gate when it is delivered, even if it is dated before a leave that was delivered earlier. So deliver all leaves
+    /// and rejoins of a user by one source, in order: two sources, or one file under two names, can undo a leave.
+    ///
     /// A running digest of the source is compared whenever delivery starts at the source's first
     /// position and gets as far as what was applied before.
     ///

@@ -65,12 +65,15 @@ pub enum Action {
         /// How much it counts.
         weight: Weight,
     },
-    /// The user left the community layer.
+    /// The user left the community layer. Shuts the gate when it is delivered, whatever its time.
     Leave {
         /// Who left.
         user: u64,
     },
     /// The user came back into the community layer.
+    ///
+    /// Opens the gate when it is delivered, whatever its time: the order of transitions is the order of delivery. An old
+    /// rejoin that a second source delivers after a newer leave undoes that leave.
     Rejoin {
         /// Who came back.
         user: u64,

@@ -26,7 +26,9 @@ action does not need stays empty:
   signal     signal type, for signal
   weight     decimal number from -1e9 to 1e9 in steps of 1e-9, for signal
   community  id, for join and quit
-  attribute  name=value, for user";
+  attribute  name=value, for user
+Leaves and rejoins count in the order of delivery, whatever their times: a rejoin of a second source, or of the same
+file under another name, can undo a leave.";
 
 /// Apply the events of a CSV file in order; started again, it goes on where it stopped
 #[derive(Args, Debug)]
