@@ -194,7 +194,8 @@ impl Config {
 
     /// Refuses a file that ends before `sequence`, which the caller knows to have been on disk
     /// (see [`TidalDb::durable_sequence`]): an older copy put back, or the newest commit lost to
-    /// damage.
+    /// damage. Such a copy has forgotten the leaves made after it: if it is opened without this, mark
+    /// those users as left again before anything else.
     pub fn expect_at_least(mut self, sequence: u64) -> Self {
         self.expect_at_least = Some(sequence);
         self

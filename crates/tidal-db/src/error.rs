@@ -193,7 +193,10 @@ pub enum Error {
     },
 
     /// Stored rows contradict each other or do not decode.
-    #[error("the database is damaged: {what}; restore it from a backup, or copy the file and report it")]
+    #[error(
+        "the database is damaged: {what}; restore it from a backup (users who left since must be marked as left \
+         again), or copy the file and report it"
+    )]
     Damaged {
         /// What was found, and where.
         what: String,

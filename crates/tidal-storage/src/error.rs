@@ -19,7 +19,10 @@ pub enum StorageError {
     },
 
     /// The file has no bytes.
-    #[error("{place} is empty: it is no database, or it was truncated; restore it from a backup")]
+    #[error(
+        "{place} is empty: it is no database, or it was truncated; restore it from a backup \
+             (users who left since must be marked as left again)"
+    )]
     Empty {
         /// Where the database was looked for.
         place: Place,
@@ -69,7 +72,10 @@ pub enum StorageError {
     },
 
     /// The database is not as it was written.
-    #[error("{place} is damaged ({detail}): restore it from a backup")]
+    #[error(
+        "{place} is damaged ({detail}): restore it from a backup \
+             (users who left since must be marked as left again)"
+    )]
     Damaged {
         /// The database.
         place: Place,
