@@ -29,7 +29,7 @@ pub enum SchemaError {
     },
 
     /// A signal type cannot have this half-life.
-    #[error("signal type {signal_type:?} cannot have this half-life")]
+    #[error("signal type {signal_type:?}: {source}")]
     HalfLife {
         /// The signal type.
         signal_type: String,
