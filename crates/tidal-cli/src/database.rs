@@ -46,7 +46,7 @@ pub(crate) fn with_opened(
         let user_id = damaged.user_id;
         tell(&format!(
             "the leave record of user {user_id} is damaged ({}), so the user counts as left; \
-             settle it with 'tidal leave {user_id}'",
+             settle it with 'tidal leave {user_id} --db PATH'",
             damaged.cause
         ));
     }

@@ -53,7 +53,7 @@ impl Failure {
     pub(crate) fn untold(error: &io::Error) -> Self {
         Self::Failed(format!(
             "all of it was done, but the result could not be written ({error}); look before you do it again, with \
-             'tidal status' or 'tidal history'"
+             'tidal status USER --db PATH' or 'tidal history USER --db PATH'"
         ))
     }
 
@@ -108,10 +108,10 @@ pub(crate) fn explain(error: &tidal_db::Error) -> String {
         ),
         tidal_db::Error::DamagedRecord { user_id, cause } => format!(
             "the leave record of user {user_id} is damaged ({cause}), so the user stays out; settle it with \
-             'tidal leave {user_id}', then rejoin"
+             'tidal leave {user_id} --db PATH', then rejoin"
         ),
         tidal_db::Error::DamagedView { what, .. } => {
-            format!("{what}; it only repeats what the log says: make it anew with 'tidal rebuild'")
+            format!("{what}; it only repeats what the log says: make it anew with 'tidal rebuild --db PATH'")
         }
         other => one_line(other),
     }
