@@ -23,7 +23,7 @@
 //!
 //! Rows stand in the order of delivery; their numbers count from 1 and are the positions that
 //! [`TidalDb::apply`](tidal_db::TidalDb::apply) is given. Columns may stand in any order, and further ones are
-//! ignored, as are fields that the action does not need. Line ends may be LF or CRLF, a byte order mark is
+//! ignored; a field that the action does not need stays empty. Line ends may be LF or CRLF, a byte order mark is
 //! skipped, empty lines are too, and fields may be quoted. All else is an [`EventFileError`] that names the
 //! file, the line and what to do.
 //!

@@ -156,6 +156,20 @@ pub enum EventFileErrorKind {
         action: &'static str,
     },
 
+    /// A field that the action does not use is filled in, so the row may mean something else.
+    #[error(
+        "column {column:?} holds {value:?}, but action {action:?} does not use it; {}",
+        advice(action, column)
+    )]
+    UnusedField {
+        /// The column.
+        column: &'static str,
+        /// What stands there.
+        value: String,
+        /// The action.
+        action: &'static str,
+    },
+
     /// Not an id.
     #[error("{value:?} in column {column:?} is no id; write a whole number from 0 to {}", u64::MAX)]
     BadNumber {
@@ -194,6 +208,19 @@ pub enum EventFileErrorKind {
 impl From<TimeError> for EventFileErrorKind {
     fn from(error: TimeError) -> Self {
         Self::BadTime { message: error.to_string() }
+    }
+}
+
+/// What to do about a field that the action does not use.
+fn advice(action: &str, column: &str) -> &'static str {
+    match (action, column) {
+        ("leave", "community") => {
+            "it concerns the whole community layer: use quit for one community, or leave the field empty"
+        }
+        ("rejoin", "community") => {
+            "it concerns the whole community layer: use join for one community, or leave the field empty"
+        }
+        _ => "leave it empty, or correct the action",
     }
 }
 

@@ -13,19 +13,14 @@ pub(super) fn parse(columns: Columns, fields: &StringRecord) -> Result<Event, Ev
     if fields.len() != columns.field_count {
         return Err(EventFileErrorKind::FieldCount { found: fields.len(), expected: columns.field_count });
     }
+    let row = |action| Row { columns, fields, action };
     let action = match fields.get(columns.action).unwrap_or_default() {
-        "user" => Row { columns, fields, action: "user" }.set_attribute()?,
-        "join" => {
-            let row = Row { columns, fields, action: "join" };
-            Action::Join { user: row.user()?, community: row.community()? }
-        }
-        "quit" => {
-            let row = Row { columns, fields, action: "quit" };
-            Action::Quit { user: row.user()?, community: row.community()? }
-        }
-        "signal" => Row { columns, fields, action: "signal" }.signal()?,
-        "leave" => Action::Leave { user: Row { columns, fields, action: "leave" }.user()? },
-        "rejoin" => Action::Rejoin { user: Row { columns, fields, action: "rejoin" }.user()? },
+        "user" => row("user").set_attribute()?,
+        "join" => row("join").join()?,
+        "quit" => row("quit").quit()?,
+        "signal" => row("signal").signal()?,
+        "leave" => Action::Leave { user: row("leave").only_user()? },
+        "rejoin" => Action::Rejoin { user: row("rejoin").only_user()? },
         other => return Err(EventFileErrorKind::UnknownAction { value: shown(other) }),
     };
     let at_ns = parse_time_ns(fields.get(columns.at).unwrap_or_default())?;
@@ -49,7 +44,24 @@ impl<'fields> Row<'fields> {
         self.id("community", self.columns.community)
     }
 
+    /// The user of an action that needs nothing else.
+    fn only_user(self) -> Result<u64, EventFileErrorKind> {
+        self.uses_only(&[])?;
+        self.user()
+    }
+
+    fn join(self) -> Result<Action, EventFileErrorKind> {
+        self.uses_only(&["community"])?;
+        Ok(Action::Join { user: self.user()?, community: self.community()? })
+    }
+
+    fn quit(self) -> Result<Action, EventFileErrorKind> {
+        self.uses_only(&["community"])?;
+        Ok(Action::Quit { user: self.user()?, community: self.community()? })
+    }
+
     fn signal(self) -> Result<Action, EventFileErrorKind> {
+        self.uses_only(&["item", "signal", "weight"])?;
         let weight: Weight = self.needed("weight", self.columns.weight)?.parse()?;
         Ok(Action::Signal {
             user: self.user()?,
@@ -60,6 +72,7 @@ impl<'fields> Row<'fields> {
     }
 
     fn set_attribute(self) -> Result<Action, EventFileErrorKind> {
+        self.uses_only(&["attribute"])?;
         let attribute = self.needed("attribute", self.columns.attribute)?;
         let Some((name, value)) = attribute.split_once('=') else {
             return Err(EventFileErrorKind::AttributeWithoutEquals { value: shown(attribute) });
@@ -68,6 +81,30 @@ impl<'fields> Row<'fields> {
             return Err(EventFileErrorKind::AttributeWithoutName { value: shown(attribute) });
         }
         Ok(Action::SetAttribute { user: self.user()?, name: name.to_owned(), value: value.to_owned() })
+    }
+
+    /// Checks that besides the columns of all actions only these are filled in: whoever fills in another may mean
+    /// something that the row does not do.
+    fn uses_only(self, used: &[&str]) -> Result<(), EventFileErrorKind> {
+        let Columns { item, signal, weight, community, attribute, .. } = self.columns;
+        let optional = [
+            ("item", item),
+            ("signal", signal),
+            ("weight", weight),
+            ("community", community),
+            ("attribute", attribute),
+        ];
+        for (column, place) in optional {
+            let value = self.fields.get(place).unwrap_or_default();
+            if !value.is_empty() && !used.contains(&column) {
+                return Err(EventFileErrorKind::UnusedField {
+                    column,
+                    value: shown(value),
+                    action: self.action,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn id(self, column: &'static str, place: usize) -> Result<u64, EventFileErrorKind> {
