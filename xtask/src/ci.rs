@@ -1,7 +1,7 @@
 //! `cargo xtask ci`: everything that must hold before a change lands.
 //!
-//! All steps but the format look at the workspace's default members. Of the benches, those that need no other engine have
-//! steps of their own; the others are compiled by `cargo xtask bench`.
+//! All steps but the format look at the workspace's default members. The benches that need no other engine, and the
+//! sources under a scheduler, have steps of their own; the other benches are compiled by `cargo xtask bench`.
 
 use std::process::{Command, ExitCode};
 
@@ -45,7 +45,9 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
         snapshots::refuse("snapshots wait for a review", "accept or delete each", &snapshots::pending()?)
     })?;
     steps.run("clippy", || execute(&mut clippy(&[])))?;
-    steps.run("clippy of the benches", || execute(&mut clippy(&["--package", "tidal-bench"])))?;
+    steps.run("clippy of the others", || {
+        execute(&mut clippy(&["--package", "tidal-bench", "--package", "tidal-interleavings"]))
+    })?;
     steps.run("clippy with canaries", || execute(&mut clippy(&CANARIES)))?;
     steps.run("docs", || {
         let mut docs = cargo();
@@ -56,6 +58,9 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     let has_nextest = has_nextest();
     steps.run("tests of the benches", || {
         execute(tests(has_nextest).args(["--package", "tidal-bench", "--lib"]))
+    })?;
+    steps.run("interleavings", || {
+        execute(tests(has_nextest).args(["--package", "tidal-interleavings", "--tests"]))
     })?;
     let references = References::start()?;
     steps.run("canaries", || {
