@@ -147,7 +147,7 @@ impl TidalDb {
     /// # Errors
     ///
     /// [`Error::UndeclaredSignalType`]; [`Error::Schema`] for a cohort that is not declared;
-    /// [`Error::Closed`].
+    /// [`Error::Closed`]; [`Error::ThreadPanicked`] if an addition panicked.
     pub fn aggregate(&self, scope: &Scope, item: u64, signal_type: &str) -> Result<Option<Aggregate>> {
         self.inner.log.check_open()?;
         let SignalType { id: signal_type, half_life, .. } = *self.resolve_signal_type(signal_type)?;
@@ -164,7 +164,8 @@ impl TidalDb {
     ///
     /// # Errors
     ///
-    /// [`Error::Schema`] for a cohort that is not declared; [`Error::Closed`].
+    /// [`Error::Schema`] for a cohort that is not declared; [`Error::Closed`]; [`Error::ThreadPanicked`] if an addition
+    /// panicked.
     pub fn aggregates(
         &self,
         scope: Option<&Scope>,

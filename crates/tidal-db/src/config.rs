@@ -133,7 +133,8 @@ impl Config {
     }
 
     /// Lets the given schema add signal types and cohorts to the stored one. A changed half-life or
-    /// predicate is refused all the same.
+    /// predicate is refused all the same. A program built with the schema from before, if it gives that schema, cannot
+    /// open the database afterwards.
     pub fn extend_schema(mut self, extend: bool) -> Self {
         self.extend_schema = extend;
         self
@@ -153,6 +154,9 @@ impl Config {
 
     /// Creates the database if nothing is at the path. What is there is opened, or refused; it is
     /// never replaced. Off by default, so that a lost file is noticed.
+    ///
+    /// A kill while it is created may leave a file `.tidal-*.new` beside the path, which may be deleted when nothing is
+    /// being created there.
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self

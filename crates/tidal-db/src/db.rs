@@ -126,7 +126,8 @@ impl TidalDb {
     ///
     /// [`Error::SchemaDiffers`]; [`Error::Damaged`] if rows do not decode or contradict each other
     /// (of leave records alone, the user counts as Left and stands in the
-    /// [`open_report`](Self::open_report)); [`Error::BehindExpected`]; [`Error::Storage`], also if a
+    /// [`open_report`](Self::open_report)); [`Error::DamagedView`] if it is only what repeats the log, which an open
+    /// with [`rebuild(true)`](Config::rebuild) makes anew; [`Error::BehindExpected`]; [`Error::Storage`], also if a
     /// database is open over a clone of `storage`.
     pub fn from_parts(storage: Storage, config: Config) -> Result<Self> {
         let claim = storage.claim()?;

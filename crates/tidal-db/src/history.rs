@@ -157,7 +157,8 @@ impl TidalDb {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`], [`Error::Storage`]; the iterator ends after its first error.
+    /// [`Error::Closed`], [`Error::Storage`], [`Error::Damaged`], [`Error::DamagedView`] for a run that is damaged; the
+    /// iterator ends after its first error.
     pub fn history(&self, user_id: u64) -> Result<impl Iterator<Item = Result<HistoryEvent>> + use<>> {
         self.inner.log.check_open()?;
         // Memory first: what is committed in between is then read from memory, not twice.

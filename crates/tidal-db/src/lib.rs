@@ -36,6 +36,12 @@
 //! * What an open found, and what to do about it: [`TidalDb::open_report`],
 //!   [`TidalDb::repair_community_layer`]; everything recomputed: [`TidalDb::verify`].
 //! * An older copy of the file put back: [`Config::expect_at_least`].
+//! * The best items of a scope: [`TidalDb::top_items`].
+//! * The last hour, day or week: [`SchemaBuilder::windowed`], [`TidalDb::aggregate_window`].
+//! * Cohorts by any rule on attributes: [`Predicate`].
+//! * All signals of a user: [`TidalDb::history`].
+//! * What only repeats the log made anew: [`Config::rebuild`].
+//! * Signal types and cohorts added later: [`Config::extend_schema`].
 //! * The record of a leave, its nine bytes and its codec: [`tidal_entities::community`].
 //!
 //! [`CommunityMembership`] says whether a user takes part in the community layer at all;

@@ -67,7 +67,8 @@ impl TidalDb {
     }
 
     /// The same for an act that took place at `event_time_ns`, ns since the Unix epoch. It is
-    /// withheld if the user is away now, or was away then.
+    /// withheld if the user is away now, or was away then. A time in ms instead of ns reads as a day in
+    /// 1970, which is in no away period, so nothing would be withheld as late.
     ///
     /// # Errors
     ///
@@ -84,7 +85,8 @@ impl TidalDb {
         self.signal_exact(user_id, item, signal_type, Weight::try_from(weight)?, Some(event_time_ns))
     }
 
-    /// The same with a weight that an `f64` may not hold exactly; without an event time, now.
+    /// The same with a weight that an `f64` may not hold exactly; without an event time, now. The event time is
+    /// in ns: see [`signal_at`](Self::signal_at).
     ///
     /// # Errors
     ///

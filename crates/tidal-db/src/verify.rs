@@ -144,8 +144,9 @@ impl TidalDb {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] if the log itself does not decode or has gaps; [`Error::Storage`],
-    /// [`Error::Latched`], [`Error::Closed`].
+    /// [`Error::Damaged`] if the log itself does not decode or has gaps; [`Error::DamagedView`] if what
+    /// repeats it does not; [`Error::Storage`], [`Error::Latched`], [`Error::Closed`],
+    /// [`Error::ThreadPanicked`].
     pub fn verify(&self) -> Result<VerifyReport> {
         let inner = &self.inner;
         inner.log.flush()?;

@@ -22,6 +22,7 @@ const ACTION_SET_ATTRIBUTE: u8 = 6;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event {
     /// When the act took place, in ns since the Unix epoch: the event time of a signal, the time of a transition.
+    /// A time in ms reads as a day in 1970, which is in no away period, so nothing is withheld as late.
     pub at_ns: u64,
     /// What was done.
     pub action: Action,

@@ -9,7 +9,7 @@ use crate::database::Database;
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// Make stored aggregates and histories anew from the log, where they are damaged; nobody's status changes
+/// Make stored aggregates and histories anew from the log; nobody's status changes
 #[derive(Args, Debug)]
 pub(crate) struct Rebuild {
     #[command(flatten)]

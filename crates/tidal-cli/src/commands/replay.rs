@@ -24,11 +24,13 @@ action does not need stays empty:
   user       id
   item       id, for signal
   signal     signal type, for signal
-  weight     decimal number from -1e9 to 1e9 in steps of 1e-9, for signal
+  weight     decimal number from -1e9 to 1e9, rounded to 1e-9, for signal
   community  id, for join and quit
   attribute  name=value, for user
 Leaves and rejoins count in the order of delivery, whatever their times: a rejoin of a second source, or of the same
-file under another name, can undo a leave.";
+file under another name, can undo a leave.
+Of what is told at the end, forwarded counts the signals that were not withheld, also those that no
+cohort or community took; left counts the users of the whole database.";
 
 /// Apply the events of a CSV file in order; started again, it goes on where it stopped
 #[derive(Args, Debug)]
@@ -44,14 +46,15 @@ pub(crate) struct Replay {
     /// Declare a signal type and its half-life, such as submit=7d (units s, m, h, d, w)
     #[arg(long = "signal", value_name = "NAME=HALFLIFE", value_parser = parse_declared_signal)]
     signals: Vec<DeclaredSignal>,
-    /// Declare a signal type of which the last hour, day and week are kept apart as well, such as view=7d
+    /// Declare a signal type of which the last hour, day and week are kept apart as well, such as view=7d;
+    /// only the library reads these windows
     #[arg(long, value_name = "NAME=HALFLIFE", value_parser = parse_declared_signal)]
     windowed: Vec<DeclaredSignal>,
     /// Make a cohort of the users of each value of this attribute
     #[arg(long = "cohorts-by", value_name = "ATTRIBUTE")]
     cohorts_by: Vec<String>,
     /// The name under which the position reached is kept; the file's name without its folders unless given, so two
-    /// files of one name are one source
+    /// files of one name are one source, and a file that was renamed is another, whose rows count again
     #[arg(long, value_name = "NAME")]
     source: Option<String>,
 }

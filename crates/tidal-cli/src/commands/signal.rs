@@ -23,7 +23,7 @@ pub(crate) struct RecordSignal {
     /// The signal type, as declared in the schema
     #[arg(value_name = "TYPE")]
     signal_type: String,
-    /// How much it counts: a decimal number from -1e9 to 1e9, in steps of 1e-9
+    /// How much it counts: a decimal number from -1e9 to 1e9, rounded to 1e-9
     #[arg(default_value = "1", allow_negative_numbers = true)]
     weight: Weight,
     #[command(flatten)]
