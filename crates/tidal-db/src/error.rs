@@ -56,7 +56,8 @@ pub enum Error {
 
     /// No such signal type is declared in the schema.
     #[error(
-        "signal type {name:?} is not declared in the schema; declare it with signal({name:?}, half_life)"
+        "signal type {name:?} is not declared in the schema; declare it with signal({name:?}, half_life) and open with \
+         extend_schema(true)"
     )]
     UndeclaredSignalType {
         /// The name that was given.

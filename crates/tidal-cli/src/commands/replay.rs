@@ -175,8 +175,9 @@ fn replay(db: &TidalDb, source: &str, mut rows: Rows<'_>) -> Result<Summary, Fai
         (Err(tidal_db::Error::Apply { position, report, cause, .. }), _) => {
             let line = file.line_of(position).map_or_else(String::new, |line| format!(", line {line}"));
             return Err(Failure::Failed(format!(
-                "{name}{line}: {}; {}",
+                "{name}{line}: {}{}; {}",
                 explain(&cause),
+                declared_types(db, &cause),
                 done_before(&report)
             )));
         }
@@ -203,6 +204,20 @@ fn replay(db: &TidalDb, source: &str, mut rows: Rows<'_>) -> Result<Summary, Fai
         },
         left: db.left_count(),
     })
+}
+
+/// What is declared, where that is what a row asks for in vain: the types may have been declared by other names.
+fn declared_types(db: &TidalDb, cause: &tidal_db::Error) -> String {
+    if !matches!(cause, tidal_db::Error::UndeclaredSignalType { .. }) {
+        return String::new();
+    }
+    let names: Vec<String> =
+        db.schema().signal_types().iter().map(|declared| format!("{:?}", declared.name)).collect();
+    format!(
+        ": {}; if --create has just made it with a wrong name, delete the new file and start again, or add the type \
+         with extend_schema(true) of the library",
+        names.join(", ")
+    )
 }
 
 fn done_before(report: &ApplyReport) -> String {
