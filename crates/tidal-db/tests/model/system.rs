@@ -29,7 +29,8 @@ const AT_RISK: usize = 3;
 pub struct System {
     mode: Mode,
     disk: Arc<Disk>,
-    db: TidalDb,
+    /// None while it is closed.
+    db: Option<TidalDb>,
     clock: Arc<ManualClock>,
     /// Which of the possible states each restart so far left.
     kept: Vec<usize>,
@@ -94,13 +95,17 @@ impl System {
         let clock = Arc::new(ManualClock::new(FIRST_NOW_NS));
         let storage = ok("create_on", Storage::options().create_on(disk.clone(), WriteBatch::new()))?;
         let db = ok("from_parts", TidalDb::from_parts(storage, config(mode, &clock).schema(schema())))?;
-        Ok(Self { mode, disk, db, clock, kept: Vec::new(), sequences: RefCell::default() })
+        Ok(Self { mode, disk, db: Some(db), clock, kept: Vec::new(), sequences: RefCell::default() })
+    }
+
+    fn db(&self) -> &TidalDb {
+        self.db.as_ref().expect("it is open between steps")
     }
 
     fn compare(&self, expected: &Expected) -> Same {
         let oracle = &expected.world(&self.kept).oracle;
-        same_all(&self.db, oracle, expected.now_ns)?;
-        same_sequences(&self.db, oracle, &mut self.sequences.borrow_mut())
+        same_all(self.db(), oracle, expected.now_ns)?;
+        same_sequences(self.db(), oracle, &mut self.sequences.borrow_mut())
     }
 
     fn take(&mut self, expected: &Expected, step: &Step) -> Same {
@@ -111,11 +116,11 @@ impl System {
             }
             Step::Call(call) => {
                 let answer = &expected.world(&self.kept).answer;
-                as_answered(make(&self.db, call, answer), answer)
+                as_answered(make(self.db(), call, answer), answer)
             }
-            Step::Refused(bad) => refuse(&self.db, *bad),
+            Step::Refused(bad) => refuse(self.db(), *bad),
             Step::Verify => {
-                let found = ok("verify", self.db.verify())?.differences;
+                let found = ok("verify", self.db().verify())?.differences;
                 let damaged = expected.world(&self.kept).oracle.damaged();
                 same(|| format!("whether {found:?} is nothing"), &found.is_empty(), &damaged.is_empty())
             }
@@ -129,11 +134,11 @@ impl System {
                 self.reopen(expected.world(&self.kept))
             }
             Step::Drop => {
-                self.set_aside()?;
+                self.set_aside();
                 self.reopen(expected.world(&self.kept))
             }
             Step::Damage { user, damage } => {
-                self.set_aside()?;
+                self.set_aside();
                 self.damage(&expected.world(&self.kept).oracle.user(*user), *user, *damage)?;
                 self.reopen(expected.world(&self.kept))
             }
@@ -143,7 +148,7 @@ impl System {
                 // Every state has the same answer for a call that is not interrupted.
                 let states = expected.after(&self.kept);
                 let answer = &states.first().ok_or("a restart leaves some state")?.answer;
-                let said = make(&self.db, call, answer);
+                let said = make(self.db(), call, answer);
                 let acknowledged = match &said {
                     said if said.is_err_and(is_of_the_disk) => {
                         same(
@@ -165,15 +170,13 @@ impl System {
     }
 
     /// Drops the database, which brings everything to disk.
-    fn set_aside(&mut self) -> Same {
-        let ephemeral = TidalDb::builder().schema(schema()).ephemeral().open();
-        drop(std::mem::replace(&mut self.db, ok("open", ephemeral)?));
-        Ok(())
+    fn set_aside(&mut self) {
+        drop(self.db.take());
     }
 
     fn close(&self) -> Same {
-        let clone = self.db.clone();
-        ok("close", self.db.clone().close())?;
+        let clone = self.db().clone();
+        ok("close", self.db().clone().close())?;
         let closed = [
             ("signal", clone.signal(USERS[0], ITEMS[0], "view", 1.0).err()),
             ("leave", clone.leave_community_layer(USERS[1]).err()),
@@ -202,7 +205,7 @@ impl System {
     }
 
     fn open_storage(&mut self) -> Same<Storage> {
-        self.set_aside()?;
+        self.set_aside();
         ok("open_on", Storage::options().open_on(self.disk.clone()))
     }
 
@@ -234,12 +237,12 @@ impl System {
         if with_schema {
             config = config.schema(schema());
         }
-        self.db = ok("from_parts", TidalDb::from_parts(storage, config))?;
+        self.db = Some(ok("from_parts", TidalDb::from_parts(storage, config))?);
         Ok(())
     }
 
     fn same_report(&self, oracle: &Oracle) -> Same {
-        let report = self.db.open_report();
+        let report = self.db().open_report();
         let damaged: Vec<_> = report.damaged.iter().map(|record| record.user_id).collect();
         same(|| "the open report's damaged".to_owned(), &damaged, &oracle.damaged())?;
         let sound_records = oracle.sound_records() as u64;
@@ -249,10 +252,10 @@ impl System {
     /// The process dies; of the file is left what was synced, and some of the rest. Finds out which of the
     /// possible states that is. What was `acknowledged` as durable is there in any case.
     fn crash(&mut self, expected: &Expected, kept: u64, acknowledged: bool) -> Same {
-        let durable_sequence = self.db.durable_sequence();
+        let durable_sequence = self.db().durable_sequence();
         self.disk = Arc::new(self.disk.after_crash(kept));
         self.open(kept.is_multiple_of(2))?;
-        let last_sequence = self.db.open_report().last_sequence;
+        let last_sequence = self.db().open_report().last_sequence;
         if last_sequence < durable_sequence {
             return Err(format!("sequence {durable_sequence} was on disk, and {last_sequence} is the last"));
         }
@@ -260,7 +263,7 @@ impl System {
         let first = if acknowledged { states.len() - 1 } else { 0 };
         let mut said = Vec::new();
         let is_what = |oracle: &Oracle| {
-            same_all(&self.db, oracle, expected.now_ns).and_then(|()| self.same_report(oracle))
+            same_all(self.db(), oracle, expected.now_ns).and_then(|()| self.same_report(oracle))
         };
         let is_so = |state: &&World| match is_what(&state.oracle) {
             Ok(()) => true,
@@ -284,35 +287,35 @@ impl System {
 
     /// A leave that failed shuts the gate, and nothing is written after a failed commit.
     fn shut_after(&self, call: &Call) -> Same {
-        if self.db.flush().is_ok() {
+        if self.db().flush().is_ok() {
             // It was a read that failed: nothing was written, and everything can be.
             return Ok(());
         }
         for (call, answer) in [
-            ("join", self.db.join_community(USERS[1], 77).err()),
-            ("leave", self.db.leave_community_layer(USERS[2]).err()),
-            ("apply", self.db.apply(SOURCES[0], 1_000, []).err()),
+            ("join", self.db().join_community(USERS[1], 77).err()),
+            ("leave", self.db().leave_community_layer(USERS[2]).err()),
+            ("apply", self.db().apply(SOURCES[0], 1_000, []).err()),
         ] {
             if !answer.as_ref().is_some_and(is_of_the_disk) {
                 return Err(format!("{call} after a failed commit ended with {answer:?}"));
             }
         }
         let (Call::Leave { user } | Call::Repair { user }) = call else { return Ok(()) };
-        let is_left = self.db.left_users().iter().any(|left| left.user_id == *user);
+        let is_left = self.db().left_users().iter().any(|left| left.user_id == *user);
         if matches!(call, Call::Leave { .. }) {
             same(|| format!("whether {user} is out after a leave that failed"), &is_left, &true)?;
         }
         if !is_left {
             return Ok(());
         }
-        let before = layer_counts(&self.db)?;
-        let signal = self.db.signal(*user, ITEMS[0], "view", 1.0);
+        let before = layer_counts(self.db())?;
+        let signal = self.db().signal(*user, ITEMS[0], "view", 1.0);
         if signal.is_ok() {
             return Err(format!("a signal after a failed commit ended with {signal:?}"));
         }
         same(
             || "what the layer holds after a leave that failed".to_owned(),
-            &layer_counts(&self.db)?,
+            &layer_counts(self.db())?,
             &before,
         )
     }
