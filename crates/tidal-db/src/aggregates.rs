@@ -30,12 +30,13 @@ pub(crate) struct AggregateKey {
     pub(crate) signal_type: SignalTypeId,
 }
 
-/// So many additions are worth making at once; a reader finds hardly more to do than this.
-const BATCH: usize = 1_280;
+/// So many additions are worth making at once; a reader finds hardly more to do than this. Few enough under the
+/// scheduler for two signals to make them.
+const BATCH: usize = if cfg!(shuttle) { 6 } else { 1_280 };
 
 /// With so many waiting, a signal waits until they are made: a reader finds no more than these, and those
 /// of one signal for each thread that records.
-const MAX_WAITING: usize = 8 * BATCH;
+const MAX_WAITING: usize = if cfg!(shuttle) { 2 * BATCH } else { 8 * BATCH };
 
 /// So many blocks of a board are read before others get a turn.
 const BLOCKS_A_TURN: usize = 16;

@@ -164,14 +164,16 @@ fn g9_effects_without_their_position_are_caught() {
 }
 
 /// Every break that one caller can see. The racy gate takes two.
-const SEEN_BY_ONE_CALLER: [Break; 9] = [
+const SEEN_BY_ONE_CALLER: [Break; 11] = [
     Break::PersistSkipped,
     Break::RestoreSkipped,
     Break::DamagedRejoined,
     Break::HistorySkipped,
     Break::AwayPeriodsIgnored,
     Break::LastLeaveCounts,
+    Break::AwayPeriodLost,
     Break::ViewDrifts,
+    Break::RankingStale,
     Break::WithheldUncounted,
     Break::PositionSkipped,
 ];
