@@ -20,7 +20,9 @@ use scenarios::crash::trace::Trace;
 use scenarios::crash::{SEED, Tried, try_workload, workload};
 use scenarios::medium::take_step;
 use tidal_db::Storage;
-use tidal_entities::{checkpoint_key, decode_checkpoint, decode_run_index, run_index_key};
+use tidal_entities::{
+    checkpoint_key, decode_checkpoint, decode_run_index, decode_schema, run_index_key, schema_key,
+};
 use tidal_storage::MemoryMedium;
 
 /// So many are tried among the other tests.
@@ -43,6 +45,24 @@ fn whatever_a_crash_leaves_opens_with_all_that_was_acknowledged() {
         total.images, total.crashes_again, total.distinct, total.intervals, total.exhaustive
     );
     assert!(total.images >= wanted, "only {} of {wanted} images were tried", total.images);
+}
+
+#[test]
+fn the_workload_of_a_growing_schema_grows_it() {
+    let workload = workload::all().into_iter().find(|workload| workload.grows).unwrap();
+    let trace = Trace::record(&workload, &|config| config).unwrap();
+    let mut bytes = trace.base;
+    let mut stored = Vec::new();
+    for step in &trace.steps {
+        take_step(&mut bytes, step);
+        if let Ok(storage) = Storage::options().open_on(Arc::new(MemoryMedium::from_bytes(bytes.clone())))
+            && let Some(value) = storage.system_engine().get(&schema_key()).unwrap()
+        {
+            stored.push(decode_schema(&schema_key(), &value).unwrap().signal_types().len());
+        }
+    }
+    stored.dedup();
+    assert_eq!(stored, [1, 2]);
 }
 
 /// What a workload leaves, opened beneath the database.

@@ -12,7 +12,9 @@ use tidal_storage::{MemoryMedium, WriteBatch};
 
 use super::crash::check::Checker;
 use super::crash::images::intervals;
-use super::crash::trace::{Acknowledged, Adapt, Trace, configure, damaged_base, make, open_on};
+use super::crash::trace::{
+    Acknowledged, Adapt, Trace, configure, configure_first, damaged_base, make, open_on,
+};
 use super::crash::workload::{self, Call, Workload};
 use super::crash::{SEED, images::Interval};
 use super::faulty::{Counted, Fails, FaultyMedium};
@@ -143,7 +145,7 @@ fn base_of(workload: &Workload) -> Seen<Vec<u8>> {
         return damaged_base(workload);
     }
     let medium = Arc::new(MemoryMedium::default());
-    let (_, config) = configure(workload, &|config| config, 1_000);
+    let (_, config) = configure_first(workload, &|config| config, 1_000);
     let storage = ok(Storage::options().create_on(medium.clone(), WriteBatch::new()))?;
     ok(ok(TidalDb::from_parts(storage, config))?.close())?;
     Ok(medium.snapshot())
@@ -163,7 +165,8 @@ fn run_with_failure(
     let (clock, config) = configure(&trace.workload, adapt, 1_000);
     let options = Storage::options().cache_size_bytes(cache_bytes);
     let storage = ok(options.open_on(medium.clone()))?;
-    let db = ok(TidalDb::from_parts(storage, config.clone()))?;
+    let first = configure_first(&trace.workload, adapt, 1_000).1.clock(Arc::clone(&clock) as _);
+    let db = ok(TidalDb::from_parts(storage, first))?;
     let mut now = Shut::begin(&trace.workload);
     medium.fail_at(nth, Counted::All, how);
 

@@ -13,7 +13,7 @@ use super::visible::{SOURCE, Visible, visible};
 use super::workload::{Call, Workload};
 use crate::ensure;
 use crate::scenarios::medium::{RecordingMedium, Step};
-use crate::scenarios::{ITEM, Seen, config, ok};
+use crate::scenarios::{ITEM, Seen, config, ok, schema};
 
 /// How a test changes every configuration; a canary breaks something.
 pub type Adapt<'a> = &'a (dyn Fn(Config) -> Config + Sync);
@@ -59,6 +59,15 @@ pub fn configure(workload: &Workload, adapt: Adapt<'_>, now_ns: u64) -> (Arc<Man
     (clock, adapt((workload.configure)(config)))
 }
 
+/// The same for the open that creates the database.
+pub fn configure_first(workload: &Workload, adapt: Adapt<'_>, now_ns: u64) -> (Arc<ManualClock>, Config) {
+    let (clock, configured) = configure(workload, adapt, now_ns);
+    if workload.grows {
+        return (clock, configured.schema(schema()));
+    }
+    (clock, configured)
+}
+
 /// Opens what is on a medium.
 pub fn open_on(medium: Arc<dyn Medium>, config: Config) -> Seen<TidalDb> {
     let storage = ok(Storage::options().open_on(medium))?;
@@ -68,7 +77,7 @@ pub fn open_on(medium: Arc<dyn Medium>, config: Config) -> Seen<TidalDb> {
 /// The bytes that a workload begins with, if it does not create its database.
 pub fn damaged_base(workload: &Workload) -> Seen<Vec<u8>> {
     let medium = Arc::new(MemoryMedium::default());
-    let (_, config) = configure(workload, &|config| config, 100);
+    let (_, config) = configure_first(workload, &|config| config, 100);
     let storage = ok(Storage::options().create_on(medium.clone(), WriteBatch::new()))?;
     let db = ok(TidalDb::from_parts(storage.clone(), config))?;
     ok(db.join_community(7, 1))?;
@@ -82,7 +91,7 @@ pub fn damaged_base(workload: &Workload) -> Seen<Vec<u8>> {
 impl Trace {
     /// Runs a workload from its beginning.
     pub fn record(workload: &Workload, adapt: Adapt<'_>) -> Seen<Self> {
-        let (clock, config) = configure(workload, adapt, 1_000);
+        let (clock, config) = configure_first(workload, adapt, 1_000);
         let base = if workload.is_damaged { damaged_base(workload)? } else { Vec::new() };
         let medium = Arc::new(RecordingMedium::from_bytes(base.clone()));
         let mut recorder = Recorder::new(workload, base, medium.clone(), Arc::clone(&clock));

@@ -69,7 +69,10 @@ impl Call {
 #[derive(Clone, Debug)]
 pub struct Workload {
     pub name: &'static str,
+    /// For every open but the one that creates the database.
     pub configure: fn(Config) -> Config,
+    /// Whether the database is created with the schema of [`configure`](Self::configure), or with a smaller one.
+    pub grows: bool,
     /// Whether user 7 begins with a leave record that does not decode.
     pub is_damaged: bool,
     pub calls: Vec<Call>,
@@ -109,7 +112,7 @@ pub fn transitions() -> Workload {
         Join(0, 1),
         Signal(0, ITEM),
     ];
-    Workload { name: "transitions", configure: |config| config, is_damaged: false, calls }
+    Workload { name: "transitions", configure: |config| config, grows: false, is_damaged: false, calls }
 }
 
 /// A source with leaves and returns in it, each of which is a commit.
@@ -129,7 +132,7 @@ fn delivery() -> Workload {
         Apply(19, vec![leave(160, 7)]),
         Leave(9),
     ];
-    Workload { name: "delivery", configure: |config| config, is_damaged: false, calls }
+    Workload { name: "delivery", configure: |config| config, grows: false, is_damaged: false, calls }
 }
 
 fn view(at_ns: u64, user: u64) -> Event {
@@ -149,7 +152,7 @@ fn batched() -> Workload {
     let configure = |config: Config| {
         config.durability(Durability::Batched { max_events: 3, max_delay: Duration::from_secs(3_600) })
     };
-    Workload { name: "batched", configure, is_damaged: false, calls }
+    Workload { name: "batched", configure, grows: false, is_damaged: false, calls }
 }
 
 /// Stored aggregates follow the log all the time.
@@ -167,7 +170,13 @@ fn checkpoints() -> Workload {
     }
     calls.extend([Settle, Leave(7), Reopen, Signal(7, ITEM), Rejoin(7), Signal(7, ITEM), Settle, Leave(8)]);
     calls.extend([Rebuild, Signal(7, ITEM), Leave(7)]);
-    Workload { name: "checkpoints", configure: |config| config.recovery_entries(8), is_damaged: false, calls }
+    Workload {
+        name: "checkpoints",
+        configure: |config| config.recovery_entries(8),
+        grows: false,
+        is_damaged: false,
+        calls,
+    }
 }
 
 /// Runs are made of the log, merged, and what they replace is removed.
@@ -187,7 +196,13 @@ fn runs() -> Workload {
         Rejoin(8),
         Settle,
     ]);
-    Workload { name: "runs", configure: |config| config.run_entries(3), is_damaged: false, calls }
+    Workload {
+        name: "runs",
+        configure: |config| config.run_entries(3),
+        grows: false,
+        is_damaged: false,
+        calls,
+    }
 }
 
 /// A record that does not decode, and how it is settled.
@@ -206,7 +221,7 @@ fn repair() -> Workload {
         Reopen,
         Leave(9),
     ];
-    Workload { name: "repair", configure: |config| config, is_damaged: true, calls }
+    Workload { name: "repair", configure: |config| config, grows: false, is_damaged: true, calls }
 }
 
 /// Closing and opening, and a schema that grows.
@@ -226,7 +241,7 @@ fn reopening() -> Workload {
         Leave(8),
     ];
     let configure = |config: Config| config.schema(grown_schema()).extend_schema(true);
-    Workload { name: "reopening", configure, is_damaged: false, calls }
+    Workload { name: "reopening", configure, grows: true, is_damaged: false, calls }
 }
 
 fn grown_schema() -> Schema {
