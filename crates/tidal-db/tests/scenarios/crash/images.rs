@@ -21,8 +21,23 @@ pub struct Interval {
 #[derive(Clone, Debug)]
 pub struct Kept {
     writes: Vec<bool>,
-    /// A write of which only so many bytes are there.
-    torn: Option<(usize, usize)>,
+    torn: Option<Torn>,
+}
+
+/// A write of which a part is there.
+#[derive(Clone, Copy, Debug)]
+struct Torn {
+    write: usize,
+    /// How many bytes lie before the cut.
+    cut: usize,
+    part: Part,
+}
+
+/// Which side of a cut. A disk need not write sectors in order.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Head,
+    Tail,
 }
 
 /// The intervals of a trace.
@@ -68,8 +83,12 @@ impl Interval {
         let mut image = base.to_vec();
         for (index, step) in trace.steps[self.begin..self.end].iter().enumerate() {
             match (kept.torn, step) {
-                (Some((torn, len)), Step::Write { offset, bytes }) if torn == index => {
-                    take_step(&mut image, &Step::Write { offset: *offset, bytes: bytes[..len].to_vec() });
+                (Some(torn), Step::Write { offset, bytes }) if torn.write == index => {
+                    let (offset, bytes) = match torn.part {
+                        Part::Head => (*offset, &bytes[..torn.cut]),
+                        Part::Tail => (*offset + torn.cut as u64, &bytes[torn.cut..]),
+                    };
+                    take_step(&mut image, &Step::Write { offset, bytes: bytes.to_vec() });
                 }
                 _ if kept.writes[index] => take_step(&mut image, step),
                 _ => {}
@@ -101,17 +120,20 @@ fn subsets(writes: usize, limit: usize, random: &mut Random) -> Vec<Kept> {
     chosen.into_iter().map(whole).collect()
 }
 
-/// Each write of more than a sector, cut after each of its sectors: with all others, with those before it only, and
-/// with some.
+/// Each write of more than a sector, cut after each of its sectors, of which one side or the other is there: with all
+/// others, with those before it only, and with some.
 fn torn(steps: &[Step], limit: usize, random: &mut Random) -> Vec<Kept> {
     let mut chosen = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let Step::Write { offset, bytes } = step else { continue };
         let mut len = SECTOR_BYTES - offset % SECTOR_BYTES;
         while len < bytes.len() as u64 {
-            let torn = Some((index, usize::try_from(len).expect("a small write")));
+            let cut = usize::try_from(len).expect("a small write");
             let some = random.next();
-            for way in 0..3 {
+            for (part, way) in
+                [Part::Head, Part::Tail].into_iter().flat_map(|part| (0..3).map(move |way| (part, way)))
+            {
+                let torn = Some(Torn { write: index, cut, part });
                 let keeps = |other: usize| match way {
                     0 => true,
                     1 => other < index,
