@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use arena::{Arena, Dice};
 use tidal_db::{Action, Durability, Event, MembershipStatus, Schema, TidalDb, Withheld};
-use world::{COMMUNITIES, ITEMS, PLANS, REGIONS, SIGNAL_TYPES, TIMES_NS, USERS};
+use world::{COMMUNITIES, ITEMS, PLANS, REGIONS, TIMES_NS, USERS, signal_types};
 
 const THREADS: u64 = 4;
 const TURNS_PER_THREAD: u64 = 250;
@@ -50,7 +50,7 @@ fn any_user(dice: &mut Dice) -> u64 {
 }
 
 fn any_signal_type(dice: &mut Dice) -> &'static str {
-    dice.pick(&SIGNAL_TYPES).0
+    dice.pick(signal_types(false)).0
 }
 
 fn any_event(arena: &Arena, dice: &mut Dice) -> Event {

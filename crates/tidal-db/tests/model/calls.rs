@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidal_db::{Action, CommunityMembership, Event, TransitionKind};
 
 use super::compare::membership;
-use super::oracle::{Applied, Oracle, Receipt, Refusal, Source, When, type_index};
+use super::oracle::{Applied, Oracle, Receipt, Refusal, Source, When};
 use super::world::{BAD_WEIGHTS, Mode, USERS, WEIGHTS};
 
 #[derive(Clone, Debug)]
@@ -198,7 +198,7 @@ impl Oracle {
         if matches!(when, When::At(at_ns) if Self::is_ahead(at_ns, now_ns)) {
             reasons.push(Refusal::Ahead);
         }
-        let signal_type = type_index(signal_type);
+        let signal_type = self.type_index(signal_type);
         if signal_type.is_none() {
             reasons.push(Refusal::SignalType);
         }

@@ -10,7 +10,9 @@ use tidal_db::{
 
 use super::full_sort::FullSort;
 use super::oracle::{Contributed, Counts, Oracle, Source};
-use super::world::{ITEMS, SIGNAL_TYPES, SOURCES, STRANGER, TIMES_NS, USERS, WINDOWED, scopes};
+use super::world::{
+    ITEMS, SIGNAL_TYPES, SOURCES, STRANGER, TIMES_NS, USERS, WINDOWED, schema_of, scopes, signal_types,
+};
 
 /// What differs, in words.
 pub type Same<T = ()> = Result<T, String>;
@@ -76,6 +78,8 @@ pub fn same_aggregate(
 pub fn same_all(db: &TidalDb, oracle: &Oracle, now_ns: u64) -> Same {
     same_users(db, oracle)?;
     same(|| "newest_time_ns".to_owned(), &db.newest_time_ns(), &oracle.newest_ns)?;
+    same(|| "score_time_ns".to_owned(), &db.score_time_ns(), &now_ns.max(oracle.newest_ns))?;
+    same(|| "the schema".to_owned(), db.schema(), &schema_of(oracle.is_grown))?;
     let counts = db.withheld_counts();
     same_counts("withheld_counts", counts, oracle.withheld)?;
     for source in SOURCES {
@@ -157,12 +161,12 @@ fn same_aggregates(db: &TidalDb, oracle: &Oracle, now_ns: u64) -> Same {
     }
     let by_key: BTreeMap<_, _> =
         rows.iter().map(|row| ((&row.scope, row.item, row.signal_type.as_str()), row.aggregate)).collect();
-    for scope in scopes() {
-        same_scope(db, &scope, &rows, &by_key)?;
+    for scope in scopes(oracle.is_grown) {
+        same_scope(db, &scope, oracle.is_grown, &rows, &by_key)?;
     }
     same_windows(db, oracle, at_ns)?;
-    same_top_items(db, at_ns)?;
-    same_top_items(db, later_ns)?;
+    same_top_items(db, oracle.is_grown, at_ns)?;
+    same_top_items(db, oracle.is_grown, later_ns)?;
     let nobodys = Scope::Cohort("nobody declared it".to_owned());
     let undeclared =
         [db.aggregate(&nobodys, ITEMS[0], "view").is_err(), db.top_items(&nobodys, "view", 1).is_err()];
@@ -180,7 +184,10 @@ fn same_windows(db: &TidalDb, oracle: &Oracle, at_ns: u64) -> Same {
                 same(|| format!("whether {name} is refused for want of windows"), &refused, &true)?;
                 continue;
             }
-            let shown = ok("aggregate_window_at", shown)?.map(|sum| (sum.count, sum.weight_nanos));
+            let shown = ok("aggregate_window_at", shown)?;
+            let now = ok("aggregate_window", db.aggregate_window(scope, *item, name, window))?;
+            same(|| format!("{window:?} of {scope}, {item}, {name}"), &now, &shown)?;
+            let shown = shown.map(|sum| (sum.count, sum.weight_nanos));
             let (bucket_ns, length_ns) = (u128::from(window.bucket_ns()), u128::from(window.length_ns()));
             let end_ns = (u128::from(at_ns) / bucket_ns + 1) * bucket_ns;
             // All signals are older than the end of the window: the time is not before any of them.
@@ -195,13 +202,18 @@ fn same_windows(db: &TidalDb, oracle: &Oracle, at_ns: u64) -> Same {
 }
 
 /// The best items are those of a full sort.
-fn same_top_items(db: &TidalDb, at_ns: u64) -> Same {
+fn same_top_items(db: &TidalDb, is_grown: bool, at_ns: u64) -> Same {
     let moments_ns = [&TIMES_NS[..], &[u64::MAX]].concat();
     let sorted = ok("aggregates_at", FullSort::new(db, at_ns, &moments_ns))?;
-    for scope in scopes() {
-        for (name, _) in SIGNAL_TYPES {
+    for scope in scopes(is_grown) {
+        for (name, _) in signal_types(is_grown) {
             for k in [1, usize::MAX] {
                 sorted.same(db, &scope, name, k)?;
+            }
+            if at_ns == db.score_time_ns() {
+                let now = ok("top_items", db.top_items(&scope, name, 1))?;
+                let best = sorted.best(&scope, name, 1);
+                same(|| format!("the best {name} of {scope} now"), &now.as_slice(), &best)?;
             }
         }
     }
@@ -212,11 +224,12 @@ fn same_top_items(db: &TidalDb, at_ns: u64) -> Same {
 fn same_scope(
     db: &TidalDb,
     scope: &Scope,
+    is_grown: bool,
     rows: &[AggregateRow],
     by_key: &BTreeMap<(&Scope, u64, &str), Aggregate>,
 ) -> Same {
     for item in ITEMS {
-        for (name, _) in SIGNAL_TYPES {
+        for (name, _) in signal_types(is_grown).iter().copied() {
             let aggregate = ok("aggregate", db.aggregate(scope, item, name))?;
             let in_list = by_key.get(&(scope, item, name)).copied();
             same(|| format!("aggregate of {scope}, {item}, {name}"), &aggregate, &in_list)?;

@@ -12,6 +12,7 @@ pub mod reference;
 pub mod refused;
 pub mod system;
 pub mod transitions;
+pub mod views;
 pub mod world;
 
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidal_db::{Action, Event, Scope, TransitionKind, Withheld};
 
-use super::world::{ALLOWED_SKEW_NS, SIGNAL_TYPES, cohorts_of};
+use super::world::{ALLOWED_SKEW_NS, cohorts_of, signal_types};
 
 /// When a signal took place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +168,8 @@ pub struct Oracle {
     pub newest_ns: u64,
     /// How many signals and transitions there were.
     pub recorded: usize,
+    /// Whether the schema was extended.
+    pub is_grown: bool,
 }
 
 impl Counts {
@@ -327,9 +329,10 @@ impl Oracle {
     ) -> Receipt {
         let place = self.next_place();
         self.see(event_time_ns);
+        let is_grown = self.is_grown;
         let user = self.edit(user_id);
         user.history.push(Acted { item, signal_type, weight_nanos, event_time_ns, withheld, place });
-        let cohorts = cohorts_of(&user.attributes);
+        let cohorts = cohorts_of(&user.attributes, is_grown);
         let communities = user.communities.clone();
         let mut receipt = Receipt { cohorts: 0, communities: 0, withheld };
         let mut scopes = vec![Scope::Global];
@@ -346,6 +349,11 @@ impl Oracle {
             self.taken.entry((scope, item, signal_type)).or_default().push(contributed);
         }
         receipt
+    }
+
+    /// The place of a signal type that is declared.
+    pub fn type_index(&self, signal_type: &str) -> Option<usize> {
+        signal_types(self.is_grown).iter().position(|(name, _)| *name == signal_type)
     }
 
     /// Whether a time is refused.
@@ -406,7 +414,7 @@ impl Oracle {
             reasons.push(Refusal::Ahead);
         }
         if let Action::Signal { signal_type, .. } = &event.action
-            && type_index(signal_type).is_none()
+            && self.type_index(signal_type).is_none()
         {
             reasons.push(Refusal::SignalType);
         }
@@ -427,7 +435,7 @@ impl Oracle {
             Action::Leave { user } => self.leave(*user, at_ns),
             Action::Rejoin { user } => self.rejoin(*user, at_ns),
             Action::Signal { user, item, signal_type, weight } => {
-                let signal_type = type_index(signal_type).expect("looked up above");
+                let signal_type = self.type_index(signal_type).expect("looked up above");
                 let receipt = self.signal(*user, *item, signal_type, weight.nanos(), When::At(at_ns));
                 match receipt.withheld {
                     Some(reason) => report.withheld.add(reason),
@@ -438,8 +446,4 @@ impl Oracle {
         }
         Ok(())
     }
-}
-
-pub fn type_index(signal_type: &str) -> Option<usize> {
-    SIGNAL_TYPES.iter().position(|(name, _)| *name == signal_type)
 }

@@ -95,7 +95,15 @@ impl Expected {
                 }
             }
             Step::Refused(_) | Step::Verify => {}
-            Step::Close | Step::RefusedOpen | Step::Drop => self.worlds.iter_mut().for_each(World::durable),
+            Step::Grow => {
+                for world in &mut self.worlds {
+                    world.oracle.is_grown = true;
+                    world.durable();
+                }
+            }
+            Step::Close | Step::RefusedOpen | Step::Rebuild { .. } | Step::Drop => {
+                self.worlds.iter_mut().for_each(World::durable);
+            }
             Step::Damage { user, damage } => {
                 for world in &mut self.worlds {
                     world.oracle.damage(*user, *damage);

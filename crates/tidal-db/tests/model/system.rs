@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
-use tidal_db::{Config, Durability, Error, ManualClock, Scope, Storage, TidalDb};
+use tidal_db::{Config, Durability, Error, ManualClock, Scope, Storage, TidalDb, Weight, Window};
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::WriteBatch;
 
@@ -19,8 +19,10 @@ use super::oracle::{Damage, MADE_UP_LEFT_AT_NS, Oracle, User};
 use super::reference::{Expected, Reference, World};
 use super::refused::refuse;
 use super::transitions::Step;
+use super::views::{self, View};
 use super::world::{
-    ALLOWED_SKEW_NS, FIRST_NOW_NS, ITEMS, Mode, SOURCES, USERS, other_schema, schema, scopes,
+    ALLOWED_SKEW_NS, FIRST_NOW_NS, ITEMS, Mode, SOURCES, USERS, grown_schema, other_schema, schema,
+    schema_of, scopes,
 };
 
 /// How many signals may be at risk under [`Mode::BatchedByThree`].
@@ -32,6 +34,10 @@ pub struct System {
     /// None while it is closed.
     db: Option<TidalDb>,
     clock: Arc<ManualClock>,
+    /// The last sequence that was said to be on disk, which every open finds.
+    durable_sequence: u64,
+    /// How often it was opened: every other time without the integrity check.
+    opens: u64,
     /// Which of the possible states each restart so far left.
     kept: Vec<usize>,
     sequences: RefCell<BTreeMap<usize, u64>>,
@@ -95,7 +101,16 @@ impl System {
         let clock = Arc::new(ManualClock::new(FIRST_NOW_NS));
         let storage = ok("create_on", Storage::options().create_on(disk.clone(), WriteBatch::new()))?;
         let db = ok("from_parts", TidalDb::from_parts(storage, config(mode, &clock).schema(schema())))?;
-        Ok(Self { mode, disk, db: Some(db), clock, kept: Vec::new(), sequences: RefCell::default() })
+        Ok(Self {
+            mode,
+            disk,
+            db: Some(db),
+            clock,
+            durable_sequence: 0,
+            opens: 0,
+            kept: Vec::new(),
+            sequences: RefCell::default(),
+        })
     }
 
     fn db(&self) -> &TidalDb {
@@ -130,14 +145,33 @@ impl System {
             }
             Step::RefusedOpen => {
                 self.close()?;
-                self.open_wrongly()?;
+                self.open_wrongly(expected.world(&self.kept).oracle.is_grown)?;
                 self.reopen(expected.world(&self.kept))
             }
+            Step::Grow => {
+                self.close()?;
+                let storage = self.open_storage()?;
+                let config = self.config().schema(grown_schema()).extend_schema(true);
+                self.db = Some(ok("from_parts", TidalDb::from_parts(storage, config))?);
+                self.same_report(&expected.world(&self.kept).oracle)
+            }
+            Step::Rebuild { damaged } => {
+                self.close()?;
+                if let Some(view) = damaged {
+                    self.damage_view(*view)?;
+                }
+                let storage = self.open_storage()?;
+                let config = self.config().rebuild(true);
+                self.db = Some(ok("from_parts", TidalDb::from_parts(storage, config))?);
+                self.same_report(&expected.world(&self.kept).oracle)
+            }
             Step::Drop => {
+                self.durable_sequence = self.db().durable_sequence();
                 self.set_aside();
                 self.reopen(expected.world(&self.kept))
             }
             Step::Damage { user, damage } => {
+                self.durable_sequence = self.db().durable_sequence();
                 self.set_aside();
                 self.damage(&expected.world(&self.kept).oracle.user(*user), *user, *damage)?;
                 self.reopen(expected.world(&self.kept))
@@ -174,11 +208,15 @@ impl System {
         drop(self.db.take());
     }
 
-    fn close(&self) -> Same {
+    fn close(&mut self) -> Same {
         let clone = self.db().clone();
         ok("close", self.db().clone().close())?;
+        self.durable_sequence = clone.durable_sequence();
+        let (global, weight) = (Scope::Global, Weight::ONE);
         let closed = [
             ("signal", clone.signal(USERS[0], ITEMS[0], "view", 1.0).err()),
+            ("signal_at", clone.signal_at(USERS[0], ITEMS[0], "view", 1.0, 1).err()),
+            ("signal_exact", clone.signal_exact(USERS[0], ITEMS[0], "view", weight, None).err()),
             ("leave", clone.leave_community_layer(USERS[1]).err()),
             ("rejoin", clone.rejoin_community_layer(USERS[0]).err()),
             ("repair", clone.repair_community_layer(USERS[0]).err()),
@@ -189,7 +227,10 @@ impl System {
             ("position", clone.position(SOURCES[0]).err()),
             ("aggregate", clone.aggregate(&Scope::Global, ITEMS[0], "view").err()),
             ("aggregates", clone.aggregates(None).err()),
+            ("aggregates_at", clone.aggregates_at(None, u64::MAX).err()),
+            ("aggregate_window", clone.aggregate_window(&global, ITEMS[0], "like", Window::Day).err()),
             ("top_items", clone.top_items(&Scope::Global, "view", 1).err()),
+            ("top_items_at", clone.top_items_at(&global, "view", 1, u64::MAX).err()),
             ("history", clone.history(USERS[0]).err()),
             ("membership_history", clone.membership_history(USERS[0]).err()),
             ("verify", clone.verify().err()),
@@ -206,36 +247,77 @@ impl System {
 
     fn open_storage(&mut self) -> Same<Storage> {
         self.set_aside();
-        ok("open_on", Storage::options().open_on(self.disk.clone()))
+        self.opens += 1;
+        let options = Storage::options().check_integrity(self.opens.is_multiple_of(2));
+        ok("open_on", options.open_on(self.disk.clone()))
+    }
+
+    /// How it is opened, without a schema.
+    fn config(&self) -> Config {
+        config(self.mode, &self.clock).expect_at_least(self.durable_sequence)
+    }
+
+    /// Damages a view while the database is closed. The open says so, or a history of those that need it.
+    fn damage_view(&mut self, view: View) -> Same {
+        let storage = self.open_storage()?;
+        let is_damaged = views::damage(&storage, view)?;
+        ok("close", storage.close())?;
+        let storage = self.open_storage()?;
+        let error = match TidalDb::from_parts(storage, self.config()) {
+            Err(error) => Some(error),
+            Ok(db) => USERS
+                .into_iter()
+                .find_map(|user| db.history(user).and_then(Iterator::collect::<Result<Vec<_>, _>>).err()),
+        };
+        let is_named = error.as_ref().is_some_and(views::is_of_a_view);
+        // A row of a run that was merged into another is needed by nobody.
+        if is_named == is_damaged || view == View::RunRow && error.is_none() {
+            return Ok(());
+        }
+        Err(format!("a damaged {view:?} ({is_damaged}) ended with {error:?}"))
     }
 
     /// Opens that must be refused, and change nothing.
-    fn open_wrongly(&mut self) -> Same {
+    fn open_wrongly(&mut self, is_grown: bool) -> Same {
         let storage = self.open_storage()?;
+        let other = if is_grown { schema() } else { grown_schema() };
+        let differs = TidalDb::from_parts(storage.clone(), self.config().schema(other));
+        if !matches!(differs, Err(Error::SchemaDiffers { .. })) {
+            return Err(format!("a schema that has or lacks something ended with {differs:?}"));
+        }
         let differs =
             TidalDb::from_parts(storage.clone(), config(self.mode, &self.clock).schema(other_schema()));
         if !matches!(differs, Err(Error::SchemaDiffers { .. })) {
             return Err(format!("another schema ended with {differs:?}"));
         }
-        let behind = TidalDb::from_parts(storage, config(self.mode, &self.clock).expect_at_least(u64::MAX));
-        if !matches!(behind, Err(Error::BehindExpected { expected: u64::MAX, .. })) {
-            return Err(format!("a file that ends too early ended with {behind:?}"));
+        let found_sequence = self.durable_sequence;
+        for expected_sequence in [found_sequence + 1, u64::MAX] {
+            let behind =
+                TidalDb::from_parts(storage.clone(), self.config().expect_at_least(expected_sequence));
+            let is_refused = matches!(
+                behind,
+                Err(Error::BehindExpected { expected, found })
+                    if (expected, found) == (expected_sequence, found_sequence)
+            );
+            if !is_refused {
+                return Err(format!("a file that ends at {found_sequence} ended with {behind:?}"));
+            }
         }
         Ok(())
     }
 
     /// Opens what is on the disk, which must be `world`.
     fn reopen(&mut self, world: &World) -> Same {
-        self.open(world.oracle.recorded.is_multiple_of(2))?;
+        self.open(world.oracle.recorded.is_multiple_of(2).then_some(world.oracle.is_grown))?;
         self.same_report(&world.oracle)
     }
 
-    /// The schema may be given or not.
-    fn open(&mut self, with_schema: bool) -> Same {
+    /// The schema, grown or not, may be given or not.
+    fn open(&mut self, with_schema: Option<bool>) -> Same {
         let storage = self.open_storage()?;
-        let mut config = config(self.mode, &self.clock);
-        if with_schema {
-            config = config.schema(schema());
+        let mut config = self.config();
+        if let Some(is_grown) = with_schema {
+            config = config.schema(schema_of(is_grown));
         }
         self.db = Some(ok("from_parts", TidalDb::from_parts(storage, config))?);
         Ok(())
@@ -252,14 +334,13 @@ impl System {
     /// The process dies; of the file is left what was synced, and some of the rest. Finds out which of the
     /// possible states that is. What was `acknowledged` as durable is there in any case.
     fn crash(&mut self, expected: &Expected, kept: u64, acknowledged: bool) -> Same {
-        let durable_sequence = self.db().durable_sequence();
+        // Every open of the model refuses a file that ends before it.
+        self.durable_sequence = self.db().durable_sequence();
         self.disk = Arc::new(self.disk.after_crash(kept));
-        self.open(kept.is_multiple_of(2))?;
-        let last_sequence = self.db().open_report().last_sequence;
-        if last_sequence < durable_sequence {
-            return Err(format!("sequence {durable_sequence} was on disk, and {last_sequence} is the last"));
-        }
         let states = expected.after(&self.kept);
+        // A schema grows while nothing is at risk, so all states have the same.
+        let is_grown = states.first().ok_or("a restart leaves some state")?.oracle.is_grown;
+        self.open(kept.is_multiple_of(2).then_some(is_grown))?;
         let first = if acknowledged { states.len() - 1 } else { 0 };
         let mut said = Vec::new();
         let is_what = |oracle: &Oracle| {
@@ -342,7 +423,7 @@ impl System {
 /// How many signals each cohort and community took.
 fn layer_counts(db: &TidalDb) -> Same<Vec<u64>> {
     let mut counts = Vec::new();
-    for scope in scopes().iter().filter(|scope| **scope != Scope::Global) {
+    for scope in scopes(false).iter().filter(|scope| **scope != Scope::Global) {
         for item in ITEMS {
             counts.push(ok("aggregate", db.aggregate(scope, item, "view"))?.map_or(0, |taken| taken.count));
         }

@@ -8,8 +8,9 @@ use tidal_db::{Action, Event, Weight};
 use super::calls::Call;
 use super::disk::ALL;
 use super::oracle::Damage;
+use super::views::View;
 use super::world::{
-    BAD_WEIGHTS, COMMUNITIES, ITEMS, PLANS, REGIONS, SIGNAL_TYPES, SOURCES, TIMES_NS, USERS, WEIGHTS,
+    BAD_WEIGHTS, COMMUNITIES, ITEMS, PLANS, REGIONS, SOURCES, TIMES_NS, USERS, WEIGHTS, signal_types,
 };
 
 #[derive(Clone, Debug)]
@@ -22,6 +23,12 @@ pub enum Step {
     Close,
     /// Close, and open in ways that must be refused before the right one.
     RefusedOpen,
+    /// Close, and open with a schema that has one more signal type and one more cohort.
+    Grow,
+    /// Close, damage what repeats the log, and open with it made anew.
+    Rebuild {
+        damaged: Option<View>,
+    },
     Drop,
     /// The process or the machine dies: of the unsynced writes those are kept that the bits say.
     Crash {
@@ -71,7 +78,8 @@ fn time_ns() -> impl Strategy<Value = u64> {
 }
 
 fn signal_type() -> impl Strategy<Value = &'static str> {
-    prop_oneof![40 => select(&SIGNAL_TYPES[..]).prop_map(|(name, _)| name), 1 => Just("undeclared")]
+    let declared = select(signal_types(false)).prop_map(|(name, _)| name);
+    prop_oneof![40 => declared, 2 => Just("share"), 1 => Just("undeclared")]
 }
 
 fn weight() -> impl Strategy<Value = f64> {
@@ -156,6 +164,10 @@ fn damage() -> impl Strategy<Value = Damage> {
     select(&[Damage::CutShort, Damage::BadStatus, Damage::Flipped, Damage::Missing][..])
 }
 
+fn view() -> impl Strategy<Value = View> {
+    select(&[View::Aggregate, View::Checkpoint, View::RunIndex, View::RunRow][..])
+}
+
 /// A killed process leaves all that it wrote; a power loss any part of it.
 fn kept() -> impl Strategy<Value = u64> {
     prop_oneof![2 => Just(ALL), 1 => Just(0), 2 => any::<u64>()]
@@ -172,6 +184,8 @@ pub fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Verify),
         2 => Just(Step::Close),
         1 => Just(Step::RefusedOpen),
+        1 => Just(Step::Grow),
+        2 => proptest::option::weighted(0.8, view()).prop_map(|damaged| Step::Rebuild { damaged }),
         1 => Just(Step::Drop),
         4 => kept().prop_map(|kept| Step::Crash { kept }),
         4 => failing,

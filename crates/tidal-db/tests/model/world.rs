@@ -36,8 +36,15 @@ pub const TIMES_NS: [u64; 12] = [
 pub const FIRST_NOW_NS: u64 = SECOND_NS * 2;
 pub const ALLOWED_SKEW_NS: u64 = SECOND_NS;
 
-/// Signal types in order of declaration, with their half-lives in ns: the shortest and the longest.
-pub const SIGNAL_TYPES: [(&str, u64); 2] = [("view", SECOND_NS), ("like", 36_525 * 86_400 * SECOND_NS)];
+/// Signal types in order of declaration, with their half-lives in ns: the shortest, the longest, and one that the
+/// schema has only when it has grown.
+pub const SIGNAL_TYPES: [(&str, u64); 3] =
+    [("view", SECOND_NS), ("like", 36_525 * 86_400 * SECOND_NS), ("share", 60 * SECOND_NS)];
+
+/// Those that are declared.
+pub fn signal_types(is_grown: bool) -> &'static [(&'static str, u64)] {
+    if is_grown { &SIGNAL_TYPES } else { &SIGNAL_TYPES[..2] }
+}
 
 /// The one of them that keeps windows.
 pub const WINDOWED: &str = "like";
@@ -70,26 +77,39 @@ pub enum Mode {
 }
 
 pub fn schema() -> Schema {
-    schema_with(SIGNAL_TYPES)
+    schema_with(signal_types(false), &[])
+}
+
+/// The same with one more signal type and one more cohort.
+pub fn grown_schema() -> Schema {
+    schema_with(signal_types(true), &["welsh"])
+}
+
+/// What is in force.
+pub fn schema_of(is_grown: bool) -> Schema {
+    if is_grown { grown_schema() } else { schema() }
 }
 
 /// The same with a half-life that is not the stored one.
 pub fn other_schema() -> Schema {
-    let [(first, half_life_ns), second] = SIGNAL_TYPES;
-    schema_with([(first, half_life_ns * 2), second])
+    let [(first, half_life_ns), second, _] = SIGNAL_TYPES;
+    schema_with(&[(first, half_life_ns * 2), second], &[])
 }
 
-fn schema_with(signal_types: [(&str, u64); 2]) -> Schema {
+fn schema_with(signal_types: &[(&str, u64)], welsh: &[&str]) -> Schema {
     let celts = || Predicate::any_of("region", ["Scotland", "Wales"]);
     let pro = || Predicate::eq("plan", "pro");
     let mut builder = Schema::builder();
-    for (name, half_life_ns) in signal_types {
+    for (name, half_life_ns) in signal_types.iter().copied() {
         let half_life = Duration::from_nanos(half_life_ns);
         builder = if name == WINDOWED {
             builder.windowed(name, half_life)
         } else {
             builder.signal(name, half_life)
         };
+    }
+    for name in welsh.iter().copied() {
+        builder = builder.cohort(name, Predicate::eq("region", "Wales"));
     }
     builder
         .cohorts_by("region")
@@ -102,8 +122,8 @@ fn schema_with(signal_types: [(&str, u64); 2]) -> Schema {
         .expect("the schema is valid")
 }
 
-/// The cohorts of [`schema`], said once more in plain code.
-pub fn cohorts_of(attributes: &BTreeMap<String, String>) -> BTreeSet<String> {
+/// The cohorts of [`schema_of`], said once more in plain code.
+pub fn cohorts_of(attributes: &BTreeMap<String, String>, is_grown: bool) -> BTreeSet<String> {
     let region = attributes.get("region").map(String::as_str);
     let pro = attributes.get("plan").is_some_and(|plan| plan == "pro");
     let celt = matches!(region, Some("Scotland" | "Wales"));
@@ -117,17 +137,20 @@ pub fn cohorts_of(attributes: &BTreeMap<String, String>) -> BTreeSet<String> {
         ("pro celts", celt && pro),
         ("welsh or pro", region == Some("Wales") || pro),
         ("not pro", !pro),
+        ("welsh", is_grown && region == Some("Wales")),
     ];
     cohorts.extend(declared.iter().filter(|(_, holds)| *holds).map(|(name, _)| (*name).to_owned()));
     cohorts
 }
 
 /// Every scope there can be, and two that nobody is in.
-pub fn scopes() -> Vec<Scope> {
+pub fn scopes(is_grown: bool) -> Vec<Scope> {
     let cohorts = ["celts", "pro", "pro celts", "welsh or pro", "not pro", "region=Nowhere"];
+    let grown = is_grown.then(|| Scope::Cohort("welsh".to_owned()));
     let regions = REGIONS.iter().map(|region| Scope::Cohort(format!("region={region}")));
     std::iter::once(Scope::Global)
         .chain(cohorts.iter().map(|name| Scope::Cohort((*name).to_owned())))
+        .chain(grown)
         .chain(regions)
         .chain(COMMUNITIES.into_iter().chain([NO_COMMUNITY]).map(Scope::Community))
         .collect()
