@@ -22,6 +22,8 @@ pub enum Break {
     RestoreSkipped,
     /// Take a read of who left that failed for "nobody" (breaks G3).
     FailedReadIsNobody,
+    /// Publish a rejoin whose commit failed (breaks G3).
+    FailedRejoinPublished,
     /// Rejoin a user whose record is damaged (breaks G3).
     DamagedRejoined,
     /// Keep a withheld signal out of the user's own history (breaks G4).

@@ -264,7 +264,7 @@ impl TidalDb {
                 }
                 inner.gate.publish(&inner.community_leave_status, membership);
             }
-            MembershipStatus::Active if committed => {
+            MembershipStatus::Active if committed || inner.canary.is(Break::FailedRejoinPublished) => {
                 if let Some((left_at_ns, rejoined_at_ns)) = staged.closes {
                     inner.gate.add_away_period(membership.user_id, left_at_ns, rejoined_at_ns);
                 }

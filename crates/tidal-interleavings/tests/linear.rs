@@ -14,6 +14,8 @@
 
 #[path = "linear/act.rs"]
 mod act;
+#[path = "linear/failing.rs"]
+mod failing;
 #[path = "linear/log.rs"]
 mod log;
 #[path = "linear/order.rs"]
@@ -41,11 +43,37 @@ fn schedules_of_few_preemptions_have_one_order() {
     Schedules::asked_for(SCHEDULES).run(By::FewPreemptions);
 }
 
+#[test]
+fn on_a_failing_disk_random_schedules_have_one_order_and_an_end() {
+    Schedules::asked_for(SCHEDULES).of(failing::act_out).run(By::Random);
+}
+
+#[test]
+fn on_a_failing_disk_schedules_of_few_preemptions_have_one_order_and_an_end() {
+    Schedules::asked_for(SCHEDULES).of(failing::act_out).run(By::FewPreemptions);
+}
+
 /// Both schedulers must find the break within what they try where nobody asks for more.
 fn found(broken: Break, said: &[&str]) {
+    found_in(Schedules::at_most(SCHEDULES), broken, said);
+}
+
+fn found_in(schedules: Schedules, broken: Break, said: &[&str]) {
     for by in [By::Random, By::FewPreemptions] {
-        Schedules::at_most(SCHEDULES).find(by, broken, said);
+        schedules.find(by, broken, said);
     }
+}
+
+#[test]
+fn on_a_failing_disk_a_leave_that_is_not_written_is_found() {
+    let failing = Schedules::at_most(SCHEDULES).of(failing::act_out);
+    found_in(failing, Break::PersistSkipped, &["was acknowledged, and on disk the user is"]);
+}
+
+#[test]
+fn on_a_failing_disk_a_failed_rejoin_that_is_published_is_found() {
+    let failing = Schedules::at_most(SCHEDULES).of(failing::act_out);
+    found_in(failing, Break::FailedRejoinPublished, &["the status is active after", "passed the gate after"]);
 }
 
 #[test]

@@ -30,22 +30,31 @@ pub enum By {
     FewPreemptions,
 }
 
+/// What is done in one schedule, on a database that begins with these bytes. Returns how many calls there were.
+pub type Scenario = fn(&[u8], Option<Break>) -> Seen<usize>;
+
 /// How many schedules, and which.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedules {
     len: usize,
     seed: u64,
+    scenario: Scenario,
 }
 
 impl Schedules {
     pub fn at_most(len: usize) -> Self {
-        Self { len, seed: asked("TIDAL_INTERLEAVINGS_SEED").unwrap_or(1) }
+        Self { len, seed: asked("TIDAL_INTERLEAVINGS_SEED").unwrap_or(1), scenario: act_out }
     }
 
     /// As many as the environment asks for.
     pub fn asked_for(otherwise: usize) -> Self {
         let len = asked("TIDAL_INTERLEAVINGS").and_then(|len| usize::try_from(len).ok()).unwrap_or(otherwise);
         Self::at_most(len)
+    }
+
+    /// The same number of another scenario.
+    pub fn of(self, scenario: Scenario) -> Self {
+        Self { scenario, ..self }
     }
 
     /// Runs them all. Panics at the first in which something was seen that was not promised; the scheduler
@@ -80,7 +89,7 @@ impl Schedules {
         let tally = Arc::clone(tally);
         let one = move || {
             tally.tried.fetch_add(1, Ordering::Relaxed);
-            match act_out(&image, broken) {
+            match (self.scenario)(&image, broken) {
                 Ok(calls_len) => drop(tally.calls.fetch_add(calls_len, Ordering::Relaxed)),
                 Err(said) => {
                     *tally.seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(said.clone());

@@ -47,6 +47,21 @@ fn config() -> Config {
     TidalDb::builder().clock(Arc::new(Ticking::default())).allowed_skew(Duration::MAX)
 }
 
+/// How a database is opened in a mode.
+pub fn config_of(mode: Mode, broken: Option<Break>) -> Config {
+    let opened = match mode {
+        Mode::Immediate => config().ephemeral().durability(Durability::Immediate),
+        Mode::Batched => {
+            config().ephemeral().durability(Durability::Batched { max_events: 4, max_delay: Duration::ZERO })
+        }
+        Mode::WithBackground => config().durability(Durability::Immediate).recovery_entries(4).run_entries(4),
+    };
+    match broken {
+        Some(broken) => opened.broken(broken),
+        None => opened,
+    }
+}
+
 /// A database in which every user is in every scope and nothing happened yet. Made under a scheduler, of which
 /// there is none at the call.
 pub fn first_image() -> Vec<u8> {
@@ -80,21 +95,8 @@ pub struct Stage {
 impl Stage {
     pub fn new(image: &[u8], mode: Mode, broken: Option<Break>) -> Self {
         let medium = Arc::new(MemoryMedium::from_bytes(image.to_vec()));
-        let opened = match mode {
-            Mode::Immediate => config().ephemeral().durability(Durability::Immediate),
-            Mode::Batched => config()
-                .ephemeral()
-                .durability(Durability::Batched { max_events: 4, max_delay: Duration::ZERO }),
-            Mode::WithBackground => {
-                config().durability(Durability::Immediate).recovery_entries(4).run_entries(4)
-            }
-        };
-        let opened = match broken {
-            Some(broken) => opened.broken(broken),
-            None => opened,
-        };
         Self {
-            db: open(&medium, opened),
+            db: open(&medium, config_of(mode, broken)),
             medium,
             now: AtomicU64::new(0),
             next_signal: AtomicU32::new(0),
@@ -209,7 +211,7 @@ fn open(medium: &Arc<MemoryMedium>, config: Config) -> TidalDb {
     TidalDb::from_parts(storage, config).unwrap()
 }
 
-fn marks(db: &TidalDb, scope: &Scope) -> Seen<u32> {
+pub fn marks(db: &TidalDb, scope: &Scope) -> Seen<u32> {
     let Some(taken) = ok(db.aggregate(scope, ITEM, "view"))? else { return Ok(0) };
     let marks = u32::try_from(taken.weight_nanos).map_err(|error| error.to_string())?;
     if taken.count != u64::from(marks.count_ones()) {
@@ -218,6 +220,6 @@ fn marks(db: &TidalDb, scope: &Scope) -> Seen<u32> {
     Ok(marks)
 }
 
-fn ok<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Seen<T> {
+pub fn ok<T, E: std::fmt::Display>(outcome: Result<T, E>) -> Seen<T> {
     outcome.map_err(|error| format!("a call failed: {error}"))
 }
