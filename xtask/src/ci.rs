@@ -7,13 +7,7 @@ use std::process::{Command, ExitCode};
 
 use crate::snapshots::{self, References};
 use crate::step::{Failure, Steps, answers, cargo, execute};
-use crate::{isolation, soak, tidy};
-
-/// The tests that prove, by switching a safeguard off, that the others would notice. All else is checked without
-/// this feature, as it is shipped.
-///
-/// It is asked of all default members, so that the libraries below are built one way and not twice.
-const CANARIES: [&str; 2] = ["--features", "tidal-db/canaries"];
+use crate::{canaries, isolation, soak, tidy};
 
 /// Runs every step and prints a summary.
 pub(crate) fn run() -> ExitCode {
@@ -48,7 +42,7 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     steps.run("clippy of the others", || {
         execute(&mut clippy(&["--package", "tidal-bench", "--package", "tidal-interleavings"]))
     })?;
-    steps.run("clippy with canaries", || execute(&mut clippy(&CANARIES)))?;
+    steps.run("clippy with canaries", || execute(&mut clippy(&canaries::FEATURES)))?;
     steps.run("docs", || {
         let mut docs = cargo();
         docs.args(["doc", "--locked", "--no-deps"]);
@@ -64,10 +58,11 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
     })?;
     let references = References::start()?;
     steps.run("canaries", || {
-        let mut canaries = tests(has_nextest);
-        canaries.args(CANARIES).args(["--test", "canaries", "--test", "panicking_threads"]);
-        references.note_in(&mut canaries);
-        execute(&mut canaries)
+        canaries::every_break_is_tried()?;
+        let mut tests = tests(has_nextest);
+        tests.args(canaries::FEATURES).args(canaries::TESTS);
+        references.note_in(&mut tests);
+        execute(&mut tests)
     })?;
     // Optimised, since there are many; some hundred others are among the tests, as everyone builds them.
     steps.run("sequences", || soak::run_step("sequences", "10000"))?;

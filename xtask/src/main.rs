@@ -1,6 +1,7 @@
 //! Checks that everyone runs, here and on the forge. This file only dispatches.
 
 mod bench;
+mod canaries;
 mod ci;
 mod files;
 mod fuzz;
@@ -20,6 +21,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy   the house rules alone: manifests, file lengths, left-over marks, paths, reasons, links
   bench  what tidal costs beside other engines, and docs/benchmarks.md: cargo xtask bench [--quick] [--only ROW]..
   api    every public name of a library, as the snapshots have them: cargo xtask api CRATE
+  canaries
+         every deliberate break, and in which words its test noticed it
   fuzz   every fuzzer for a while, where there is a nightly toolchain: cargo xtask fuzz [SECONDS]
   miri   the tests of keys and entities under miri, where a toolchain has it
   soak   hours of kills and random sequences: cargo xtask soak [STEP]";
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["canaries"] => canaries::run(),
         ["api", package] => public_api::run(package),
         ["fuzz"] => fuzz::run(fuzz::DEFAULT_SECONDS),
         ["fuzz", seconds] if seconds.parse::<u64>().is_ok() => fuzz::run(seconds),
