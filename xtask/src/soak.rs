@@ -17,11 +17,14 @@ struct Soak {
     count: (&'static str, &'static str),
 }
 
-const SOAKS: [Soak; 5] = [
+const SOAKS: [Soak; 7] = [
     soak("kills", "tidal-cli", "killed", "what_was_acknowledged", ("TIDAL_KILLS", "200")),
     soak("sequences", "tidal-db", "model", "sequences_do", ("TIDAL_SEQUENCES", "1000000")),
     soak("leaves", "tidal-db", "guarantees", "many_leaves", ("TIDAL_STRESS_LEAVES", "1000000")),
     soak("images", "tidal-db", "crash_images", "whatever_a_crash", ("TIDAL_CRASH_IMAGES", "50000")),
+    // Each operation, byte and page, and not every so manieth.
+    soak("failures", "tidal-db", "every_io_failure", "no_failure", ("TIDAL_IO_FAILURE_STEP", "1")),
+    soak("damage", "tidal-db", "damage_everywhere", "no_", ("TIDAL_DAMAGE_STEP", "1")),
     // By each of two schedulers.
     soak(
         "interleavings",
