@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use tidal_db::TidalDb;
+
 use crate::time::{format_duration_ns, format_time_ns};
 
 /// Why a command stopped.
@@ -115,6 +117,17 @@ pub(crate) fn explain(error: &tidal_db::Error) -> String {
         }
         other => one_line(other),
     }
+}
+
+/// The same with what is declared, where that is what was asked for in vain.
+pub(crate) fn explain_with_declared(db: &TidalDb, error: &tidal_db::Error) -> String {
+    let explained = explain(error);
+    if !matches!(error, tidal_db::Error::UndeclaredSignalType { .. }) {
+        return explained;
+    }
+    let names: Vec<String> =
+        db.schema().signal_types().iter().map(|declared| format!("{:?}", declared.name)).collect();
+    format!("{explained}: {}", names.join(", "))
 }
 
 /// The error and what caused it on one line. A cause whose words stand there already is not repeated.

@@ -12,7 +12,7 @@ use tidal_db::{ApplyReport, Config, Event, Schema, TidalDb};
 
 use crate::database::{self, Database};
 use crate::event_file::{EventFile, EventFileError, RowCounts};
-use crate::failure::{Failure, explain, one_line};
+use crate::failure::{Failure, explain_with_declared, one_line};
 use crate::half_life::{DeclaredSignal, parse_declared_signal};
 use crate::output::Output;
 
@@ -176,8 +176,8 @@ fn replay(db: &TidalDb, source: &str, mut rows: Rows<'_>) -> Result<Summary, Fai
             let line = file.line_of(position).map_or_else(String::new, |line| format!(", line {line}"));
             return Err(Failure::Failed(format!(
                 "{name}{line}: {}{}; {}",
-                explain(&cause),
-                declared_types(db, &cause),
+                explain_with_declared(db, &cause),
+                way_out(&cause),
                 done_before(&report)
             )));
         }
@@ -206,18 +206,14 @@ fn replay(db: &TidalDb, source: &str, mut rows: Rows<'_>) -> Result<Summary, Fai
     })
 }
 
-/// What is declared, where that is what a row asks for in vain: the types may have been declared by other names.
-fn declared_types(db: &TidalDb, cause: &tidal_db::Error) -> String {
-    if !matches!(cause, tidal_db::Error::UndeclaredSignalType { .. }) {
-        return String::new();
+/// What else there is to do about an undeclared type: a command alone cannot add one.
+fn way_out(cause: &tidal_db::Error) -> &'static str {
+    if matches!(cause, tidal_db::Error::UndeclaredSignalType { .. }) {
+        "; if --create has just made it with a wrong name, delete the new file and start again, or add the type with \
+         extend_schema(true) of the library"
+    } else {
+        ""
     }
-    let names: Vec<String> =
-        db.schema().signal_types().iter().map(|declared| format!("{:?}", declared.name)).collect();
-    format!(
-        ": {}; if --create has just made it with a wrong name, delete the new file and start again, or add the type \
-         with extend_schema(true) of the library",
-        names.join(", ")
-    )
 }
 
 fn done_before(report: &ApplyReport) -> String {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tidal_db::Weight;
 
 use crate::database::Database;
-use crate::failure::Failure;
+use crate::failure::{Failure, explain_with_declared};
 use crate::id::parse_id;
 use crate::output::Output;
 
@@ -52,7 +52,9 @@ impl fmt::Display for Receipt {
 impl RecordSignal {
     pub(crate) fn run(&self, output: &mut Output) -> Result<(), Failure> {
         self.database.with(|db| {
-            let receipt = db.signal_exact(self.user, self.item, &self.signal_type, self.weight, None)?;
+            let receipt = db
+                .signal_exact(self.user, self.item, &self.signal_type, self.weight, None)
+                .map_err(|error| Failure::Failed(explain_with_declared(db, &error)))?;
             output.write(&Receipt {
                 cohorts: receipt.cohorts,
                 communities: receipt.communities,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tidal_db::Scope;
 
 use crate::database::Database;
-use crate::failure::Failure;
+use crate::failure::{Failure, explain_with_declared};
 use crate::output::Output;
 use crate::scope::parse_scope;
 use crate::time::parse_time_ns;
@@ -50,7 +50,10 @@ impl Top {
         self.database.with(|db| {
             // The clock is not asked: the same file gives the same scores on every day.
             let at_ns = self.at.unwrap_or_else(|| db.newest_time_ns());
-            for (item, score) in db.top_items_at(&self.scope, &self.signal, self.k, at_ns)? {
+            let items = db
+                .top_items_at(&self.scope, &self.signal, self.k, at_ns)
+                .map_err(|error| Failure::Failed(explain_with_declared(db, &error)))?;
+            for (item, score) in items {
                 output.write(&Line { item, score })?;
             }
             Ok(())
