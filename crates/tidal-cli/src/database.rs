@@ -50,8 +50,11 @@ pub(crate) fn with_opened(
             damaged.cause
         ));
     }
-    work(&db)?;
-    Ok(db.close()?)
+    let outcome = work(&db);
+    // Closed in any case: a handle that is dropped after a failed write logs once more what the failure says.
+    let closed = db.close();
+    outcome?;
+    Ok(closed?)
 }
 
 /// Whether something stands at the path. Not being allowed to look is no proof that nothing does.

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use tidal_db::TidalDb;
+use tidal_db::{StorageError, TidalDb};
 
 use crate::time::{format_duration_ns, format_time_ns};
 
@@ -114,6 +114,15 @@ pub(crate) fn explain(error: &tidal_db::Error) -> String {
         ),
         tidal_db::Error::DamagedView { what, .. } => {
             format!("{what}; it only repeats what the log says: make it anew with 'tidal rebuild --db PATH'")
+        }
+        // Whoever types a command has no handle to close.
+        tidal_db::Error::Latched { cause } => {
+            format!("nothing more was written after a failure: {}", explain(cause))
+        }
+        tidal_db::Error::Storage(StorageError::Io { place, action, source })
+            if !matches!(*action, "creating" | "opening" | "syncing") =>
+        {
+            format!("i/o error while {action} {place}: {source}; see to the disk, then run it again")
         }
         other => one_line(other),
     }

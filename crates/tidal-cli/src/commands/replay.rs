@@ -12,7 +12,7 @@ use tidal_db::{ApplyReport, Config, Event, Schema, TidalDb};
 
 use crate::database::{self, Database};
 use crate::event_file::{EventFile, EventFileError, RowCounts};
-use crate::failure::{Failure, explain_with_declared, one_line};
+use crate::failure::{Failure, explain, explain_with_declared, one_line};
 use crate::half_life::{DeclaredSignal, parse_declared_signal};
 use crate::output::Output;
 
@@ -172,6 +172,14 @@ fn replay(db: &TidalDb, source: &str, mut rows: Rows<'_>) -> Result<Summary, Fai
             return Err(Failure::Failed(format!("{}; {}", one_line(&failure), done_before(&report))));
         }
         // Events are taken ahead, so a row that cannot be read may stand behind the one that stopped it.
+        // No row is to blame, and of those whose write failed the report cannot say that they are kept.
+        (Err(tidal_db::Error::Apply { report, cause, .. }), _) if is_unwritten(&cause) => {
+            return Err(Failure::Failed(format!(
+                "{name}: {}; rows known to be on disk: {}",
+                explain(&cause),
+                report.position.unwrap_or(0)
+            )));
+        }
         (Err(tidal_db::Error::Apply { position, report, cause, .. }), _) => {
             let line = file.line_of(position).map_or_else(String::new, |line| format!(", line {line}"));
             return Err(Failure::Failed(format!(
@@ -214,6 +222,12 @@ fn way_out(cause: &tidal_db::Error) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Whether it stopped because nothing more could be written.
+fn is_unwritten(cause: &tidal_db::Error) -> bool {
+    use tidal_db::Error::{Latched, Storage, ThreadPanicked};
+    matches!(cause, Latched { .. } | Storage(_) | ThreadPanicked)
 }
 
 fn done_before(report: &ApplyReport) -> String {
