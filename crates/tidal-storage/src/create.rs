@@ -36,7 +36,8 @@ pub(crate) fn create_file(
         )?;
     let file =
         unfinished.as_file().try_clone().map_err(|source| io_error(place.clone(), "creating", source))?;
-    Store::create(Source::File(file), place.clone(), options, &changes)?.close()?;
+    let created = Store::create(Source::File(file), place.clone(), options, &changes)?;
+    created.close().map_err(|error| creating(place.clone(), error))?;
     // The engine syncs the data; this adds the length and the rest of the inode before the name appears.
     unfinished.as_file().sync_all().map_err(|source| io_error(place.clone(), "creating", source))?;
 
@@ -67,6 +68,14 @@ fn open_error(place: Place, source: io::Error) -> StorageError {
     }
 }
 
+/// Whoever creates a database has none open yet, so "close and open it again" is no advice.
+fn creating(place: Place, error: StorageError) -> StorageError {
+    match error {
+        StorageError::Io { source, .. } => io_error(place, "creating", source),
+        other => other,
+    }
+}
+
 fn io_error(place: Place, action: &'static str, source: io::Error) -> StorageError {
     StorageError::Io { place, action, source }
 }
@@ -91,4 +100,27 @@ fn sync_directory(directory: &Path) -> Result<(), StorageError> {
 #[allow(clippy::unnecessary_wraps, reason = "the same shape on every platform")]
 fn sync_directory(_directory: &Path) -> Result<(), StorageError> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::panic, reason = "tests fail by panicking")]
+
+    use std::{io, path::PathBuf};
+
+    use super::{creating, io_error};
+    use crate::{Place, StorageError};
+
+    #[test]
+    fn what_fails_in_a_creation_says_what_a_creation_needs() {
+        let place = Place::File(PathBuf::from("x.tidal"));
+        let full = io_error(place.clone(), "closing", io::ErrorKind::StorageFull.into());
+        let told = creating(place.clone(), full);
+        assert_eq!(
+            told.to_string(),
+            "i/o error while creating x.tidal: check the path, your rights and the disk, then try again"
+        );
+        let closed = creating(place.clone(), StorageError::Closed { place });
+        assert!(matches!(closed, StorageError::Closed { .. }), "{closed}");
+    }
 }
