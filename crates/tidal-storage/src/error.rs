@@ -165,7 +165,11 @@ pub enum StorageError {
 /// What to do after an i/o error: until the database is open there is nothing to close.
 fn advice(action: &str) -> &'static str {
     match action {
-        "creating" | "opening" => "check the path, your rights and the disk, then try again",
+        "creating" => "check the path, your rights and the disk, then try again",
+        // An open marks the file, and recovers it where it was not closed.
+        "opening" => {
+            "check the path, your rights and the disk, then try again (to read it takes the right to write, too)"
+        }
         // Only the directory of a new database is synced by itself.
         "syncing" => "see to the disk, then open the database, which is there",
         _ => "see to the disk, then close and open it again",
