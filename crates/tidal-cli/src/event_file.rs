@@ -50,7 +50,7 @@ mod row;
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -103,7 +103,11 @@ impl<'reader> EventFile<'reader> {
         let mut raw = BufReader::new(reader);
         let starts_as_gzip = raw
             .fill_buf()
-            .map_err(|cause| failed(1, EventFileErrorKind::Read { cause }))?
+            .map_err(|cause| match cause.kind() {
+                // Some systems open a directory like a file, and say only here what it is.
+                ErrorKind::IsADirectory => EventFileError::cannot_open(path, cause),
+                _ => failed(1, EventFileErrorKind::Read { cause }),
+            })?
             .starts_with(&GZIP_MAGIC);
         let is_named_gzip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
         let text: Box<dyn BufRead + 'reader> = match (is_named_gzip, starts_as_gzip) {

@@ -189,7 +189,8 @@ fn files_that_are_none_make_no_database() {
     folder.write("empty.csv", "");
     folder.write_events("plain.csv.gz", GOOD_ROWS);
     let mut transcript = String::new();
-    for name in ["missing.csv", "no-weight.csv", "empty.csv", "plain.csv.gz", ".."] {
+    std::fs::create_dir(folder.path("folder.csv")).unwrap();
+    for name in ["missing.csv", "no-weight.csv", "empty.csv", "plain.csv.gz", "folder.csv", ".."] {
         let arguments = ["replay", name, "--db", "x.tidal", "--create", "--signal", "view=7d"];
         transcript.push_str(&folder.transcript(&[&arguments]));
         assert!(!folder.path("x.tidal").exists(), "{name}");
