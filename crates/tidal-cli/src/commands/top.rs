@@ -24,7 +24,8 @@ pub(crate) struct Top {
     /// How many items at most
     #[arg(short, value_name = "COUNT", default_value_t = 10)]
     k: usize,
-    /// When the scores are to hold, as RFC 3339; the newest time in the database unless given
+    /// When the scores are to hold, as RFC 3339; the newest time in the database unless given. Nothing is left out:
+    /// what took place after it counts too, and for more than its weight
     #[arg(long, value_name = "TIME", value_parser = |text: &str| parse_time_ns(text))]
     at: Option<u64>,
     #[command(flatten)]
