@@ -114,6 +114,28 @@ impl TidalDb {
 
     /// All leaves and rejoins of `user_id` that are on disk, oldest first.
     ///
+    /// With [`history`](Self::history) they show that nothing came after a leave: each has its `sequence`, the place in
+    /// the order of everything. Times do not show it, since a late signal is dated before the leave that withholds it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidal_db::{HistoryEvent, Schema, TidalDb, TransitionKind};
+    /// # let schema = Schema::builder().signal("view", Duration::from_secs(3600)).build()?;
+    /// # let db = TidalDb::builder().schema(schema).ephemeral().open()?;
+    /// db.signal(7, 1752, "view", 1.0)?;
+    /// db.leave_community_layer(7)?;
+    /// db.signal(7, 1752, "view", 1.0)?;
+    /// let signals = db.history(7)?.collect::<Result<Vec<HistoryEvent>, _>>()?;
+    /// let moves = db.membership_history(7)?;
+    /// for (index, leave) in moves.iter().enumerate().filter(|(_, moved)| moved.kind == TransitionKind::Leave) {
+    ///     let until = moves.get(index + 1).map_or(u64::MAX, |rejoin| rejoin.sequence);
+    ///     let mut after = signals.iter().filter(|signal| (leave.sequence..until).contains(&signal.sequence));
+    ///     assert!(after.all(|signal| signal.withheld.is_some()));
+    /// }
+    /// assert!(db.verify()?.differences.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::Damaged`] if a stored transition does not decode; [`Error::Storage`],

@@ -39,7 +39,7 @@
 //! * The best items of a scope: [`TidalDb::top_items`].
 //! * The last hour, day or week: [`SchemaBuilder::windowed`], [`TidalDb::aggregate_window`].
 //! * Cohorts by any rule on attributes: [`Predicate`].
-//! * All signals of a user: [`TidalDb::history`].
+//! * All signals of a user: [`TidalDb::history`]; all their leaves and rejoins: [`TidalDb::membership_history`].
 //! * What only repeats the log made anew: [`Config::rebuild`].
 //! * Signal types and cohorts added later: [`Config::extend_schema`].
 //! * The record of a leave, its nine bytes and its codec: [`tidal_entities::community`].
