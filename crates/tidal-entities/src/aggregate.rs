@@ -247,13 +247,16 @@ pub fn parse_aggregate_key(key: &[u8]) -> Result<(u64, ScopeId, SignalTypeId), C
     }
 }
 
+/// Enough for a row of one epoch without windows, which is what most are.
+const USUAL_ROW_BYTES: usize = 64;
+
 /// Lays out the row of an aggregate under its key.
 ///
 /// `mark` is the sequence number up to which, itself included, all events of the log are in the state: whoever goes
 /// on from there applies nothing twice.
 #[must_use]
 pub fn encode_aggregate(key: &[u8], mark: u64, state: &AggregateState) -> Vec<u8> {
-    let mut row = Vec::new();
+    let mut row = Vec::with_capacity(USUAL_ROW_BYTES);
     row.extend_from_slice(&mark.to_le_bytes());
     row.extend_from_slice(&state.count.to_le_bytes());
     row.extend_from_slice(&state.weight_nanos().to_le_bytes());
