@@ -16,6 +16,10 @@ cat > /dev/null
 kill $server
 wait $server";
 
+/// What follows an item in the name of the field that has the sum of its weights, in units of 1e-9.
+const WEIGHT: &str = "w";
+const ONE_NANOS: &str = "1000000000";
+
 /// A server of its own on a socket, which keeps nothing on disk: one hash a scope, commands in long pipelines.
 pub(crate) struct Redis {
     server: Child,
@@ -93,7 +97,7 @@ fn push_command(commands: &mut String, words: &[&str]) {
 
 impl Engine for Redis {
     fn name(&self) -> &'static str {
-        "Redis, five HINCRBY a signal, 1,000 signals a pipeline, in memory"
+        "Redis, two HINCRBY an aggregate, 1,000 signals a pipeline, in memory"
     }
 
     fn take(&mut self, signals: &[SignalOf]) {
@@ -101,8 +105,10 @@ impl Engine for Redis {
             let mut commands = String::new();
             let mut sent = 0;
             for (scope, item) in chunk.iter().flat_map(|signal| Crowd::gated_updates(*signal)) {
-                push_command(&mut commands, &["HINCRBY", &scope.to_string(), &item.to_string(), "1"]);
-                sent += 1;
+                let scope = scope.to_string();
+                push_command(&mut commands, &["HINCRBY", &scope, &item.to_string(), "1"]);
+                push_command(&mut commands, &["HINCRBY", &scope, &format!("{item}{WEIGHT}"), ONE_NANOS]);
+                sent += 2;
             }
             self.stream.write_all(commands.as_bytes()).unwrap();
             for _ in 0..sent {
@@ -118,9 +124,15 @@ impl Engine for Redis {
             let mut command = String::new();
             push_command(&mut command, &["HGETALL", &scope]);
             self.stream.write_all(command.as_bytes()).unwrap();
+            let mut weights = 0;
             for pair in self.texts().chunks(2) {
+                if pair[0].ends_with(WEIGHT) {
+                    weights += 1;
+                    continue;
+                }
                 counts.push(((scope.parse().unwrap(), pair[0].parse().unwrap()), pair[1].parse().unwrap()));
             }
+            assert!(weights > 0, "the weights are there too");
         }
         counts.sort_unstable();
         counts
