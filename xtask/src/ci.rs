@@ -65,7 +65,10 @@ fn all(steps: &mut Steps) -> Result<(), Failure> {
         execute(&mut tests)
     })?;
     // Optimised, since there are many; some hundred others are among the tests, as everyone builds them.
-    steps.run("sequences", || soak::run_step("sequences", "10000"))?;
+    steps.run("sequences", || {
+        soak::run_step("sequences", "10000")?;
+        soak::run_step("map", "10000")
+    })?;
     // The tests come last, so that the closing lines of their runner are the last of any runner.
     steps.run("tests", || {
         let mut tests = tests(has_nextest);

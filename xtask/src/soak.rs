@@ -17,9 +17,10 @@ struct Soak {
     count: (&'static str, &'static str),
 }
 
-const SOAKS: [Soak; 7] = [
+const SOAKS: [Soak; 8] = [
     soak("kills", "tidal-cli", "killed", "what_was_acknowledged", ("TIDAL_KILLS", "200")),
     soak("sequences", "tidal-db", "model", "sequences_do", ("TIDAL_SEQUENCES", "1000000")),
+    soak("map", "tidal-db", "cases", "case_10", ("TIDAL_TEST_SEQUENCES", "10000")),
     soak("leaves", "tidal-db", "guarantees", "many_leaves", ("TIDAL_STRESS_LEAVES", "1000000")),
     soak("images", "tidal-db", "crash_images", "whatever_a_crash", ("TIDAL_CRASH_IMAGES", "50000")),
     // Each operation, byte and page, and not every so manieth.

@@ -390,7 +390,7 @@ fn run_steps(steps: Vec<Step>, durability: Durability) -> Result<(), TestCaseErr
 
 #[test]
 fn case_10_the_map_equals_the_store_after_every_operation() {
-    // 10,000 sequences take a minute and a half without optimization.
+    // 10,000 take a minute and a half without optimization; ci runs those optimised.
     let cases = std::env::var("TIDAL_TEST_SEQUENCES").map_or(1_000, |count| count.parse().expect("a number"));
     let started = Instant::now();
     let durability = prop_oneof![Just(Durability::Immediate), Just(UNHURRIED)];
