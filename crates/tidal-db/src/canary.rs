@@ -16,6 +16,10 @@ pub enum Break {
     PermitEndsEarly,
     /// Give the turn back before the rejoin is published, so that a later leave may overtake it (breaks G1).
     RejoinOvertaken,
+    /// Publish a rejoin before the away period that it closes is remembered (breaks G5).
+    AwayPeriodAfterRejoin,
+    /// Take the time of a transition before the one that it follows had its own (breaks G5).
+    StaleTransitionTime,
     /// Answer a leave without writing it (breaks G2).
     PersistSkipped,
     /// Open without reading who left (breaks G3).

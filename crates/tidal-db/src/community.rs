@@ -178,7 +178,8 @@ impl TidalDb {
             let before = self.community_layer_status(user_id);
             let at_ns = self.now_ns();
             let turn = self.inner.transition_turns.take(&user_id);
-            if self.community_layer_status(user_id) == before {
+            let is_stale = self.community_layer_status(user_id) != before;
+            if !is_stale || self.inner.canary.is(Break::StaleTransitionTime) {
                 return (turn, at_ns);
             }
         }
@@ -287,6 +288,9 @@ impl TidalDb {
                 inner.gate.publish(&inner.community_leave_status, membership);
             }
             MembershipStatus::Active if committed || inner.canary.is(Break::FailedRejoinPublished) => {
+                if inner.canary.is(Break::AwayPeriodAfterRejoin) {
+                    inner.gate.publish(&inner.community_leave_status, membership);
+                }
                 if let Some((left_at_ns, rejoined_at_ns)) = staged.closes {
                     inner.gate.add_away_period(membership.user_id, left_at_ns, rejoined_at_ns);
                 }

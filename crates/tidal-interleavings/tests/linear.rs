@@ -95,3 +95,13 @@ fn a_permit_that_ends_before_the_aggregates_is_found() {
 fn a_rejoin_that_is_published_out_of_order_is_found() {
     found(Break::RejoinOvertaken, &["no order of the calls", "two rejoins", "memory says"]);
 }
+
+#[test]
+fn an_away_period_that_is_remembered_too_late_is_found() {
+    found(Break::AwayPeriodAfterRejoin, &["no order of the calls"]);
+}
+
+#[test]
+fn a_time_from_before_the_transition_that_it_follows_is_found() {
+    found(Break::StaleTransitionTime, &["dated before the one that it follows"]);
+}

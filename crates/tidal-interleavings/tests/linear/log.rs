@@ -7,8 +7,8 @@ use tidal_interleavings::{TransitionKind, Withheld};
 use crate::act::{Call, Said};
 use crate::stage::{Seen, SettledUser};
 
-/// The history holds every signal once, with the answer that its caller got; leaves and rejoins alternate; and
-/// no signal stands after a leave that was let through.
+/// The history holds every signal once, with the answer that its caller got; leaves and rejoins alternate, none of
+/// them dated before another that it follows; and no signal stands after a leave that was let through.
 pub fn tells_the_same(of: &SettledUser, calls: &[Call]) -> Seen {
     let kinds: Vec<_> = of.transitions.iter().map(|transition| transition.kind).collect();
     if kinds
@@ -16,6 +16,10 @@ pub fn tells_the_same(of: &SettledUser, calls: &[Call]) -> Seen {
         .any(|pair| pair[0] != TransitionKind::Leave || pair.get(1) == Some(&TransitionKind::Leave))
     {
         return Err(format!("two rejoins or two leaves follow each other: {kinds:?}"));
+    }
+    // The clock of a stage never steps back.
+    if !of.transitions.is_sorted_by_key(|transition| transition.at_ns) {
+        return Err(format!("a transition is dated before the one that it follows: {:?}", of.transitions));
     }
     let mut told: HashMap<i128, Option<Withheld>> = HashMap::new();
     for call in calls.iter().filter(|call| call.user == of.user) {

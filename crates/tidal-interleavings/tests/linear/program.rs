@@ -3,7 +3,7 @@
 use shuttle::rand::{Rng, thread_rng};
 
 use crate::act::Act;
-use crate::stage::{LATEST_NS, SCOPES, USERS};
+use crate::stage::{FIRST_NS, LATEST_NS, SCOPES, USERS};
 
 /// Calls of one thread, one after the other.
 pub type Part = Vec<(u64, Act)>;
@@ -46,6 +46,9 @@ impl Program {
             };
             before.extend(acts.iter().map(|act| (*user, *act)));
         }
+        if dice.gen_range(0..6) == 0 {
+            return Self::late_beside_a_return(mode);
+        }
         // Where nothing but transitions are made they meet more often.
         let only_transitions = dice.gen_range(0..5) == 0;
         let threads_len = dice.gen_range(2..=4);
@@ -57,6 +60,14 @@ impl Program {
             part.collect()
         });
         Self { mode, before, threads: threads.collect() }
+    }
+
+    /// Signals from the time away, while the user comes back: thrown one by one they seldom fall into it.
+    fn late_beside_a_return(mode: Mode) -> Self {
+        let user = USERS[0];
+        let late = (user, Act::Signal { at_ns: Some(FIRST_NS) });
+        let threads = vec![vec![(user, Act::Rejoin)], vec![late; 3]];
+        Self { mode, before: vec![(user, Act::Leave)], threads }
     }
 }
 

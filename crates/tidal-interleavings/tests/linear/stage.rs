@@ -26,6 +26,8 @@ pub const SCOPES: usize = 4;
 pub const GLOBAL: usize = 0;
 
 const TICK_NS: u64 = 1_000;
+/// The time of the first call.
+pub const FIRST_NS: u64 = TICK_NS;
 /// About the time of the last call.
 pub const LATEST_NS: u64 = 12 * TICK_NS;
 
