@@ -16,10 +16,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{A, COMMUNITY, c, config, create_on, leave_key, left, open_image, p, place, rejoin, view};
-use tidal_db::{CommunityMembership, Error, MembershipStatus, Storage, TidalDb, Withheld};
+use tidal_db::{
+    CommunityMembership, Error, MembershipStatus, Storage, TidalDb, Transition, TransitionKind, Withheld,
+};
 use tidal_entities::community::serialize_membership;
-use tidal_entities::transition_key;
-use tidal_keys::Tag;
+use tidal_entities::{encode_transition, transition_key};
+use tidal_keys::{EntityId, Tag, entity_tag_prefix};
 use tidal_storage::MemoryMedium;
 
 fn open(path: &Path, now_ns: u64) -> tidal_db::Result<TidalDb> {
@@ -322,25 +324,88 @@ fn case_11_a_leave_or_a_repair_settles_a_damaged_record() {
 }
 
 #[test]
-fn case_11_away_periods_outlive_a_repair() {
-    let medium = Arc::new(MemoryMedium::default());
-    let (clock, before) = config(100);
-    let (db, storage) = create_on(&medium, before);
-    db.join_community(7, COMMUNITY).unwrap();
-    db.leave_community_layer(7).unwrap();
-    clock.set(200);
-    db.rejoin_community_layer(7).unwrap();
-    storage.users_engine().put(&leave_key(7), b"damaged").unwrap();
-    drop((db, storage));
+fn case_11_the_log_says_since_when_a_damaged_user_is_out() {
+    let medium = Arc::new(MemoryMedium::from_bytes(image_of_7(false)));
+    let storage = Storage::options().open_on(medium.clone()).unwrap();
+    storage.users_engine().put(&leave_key(7), &serialize_membership(&left(7, 5))).unwrap();
+    let db = TidalDb::from_parts(storage, config(LEFT_AT_NS).1).unwrap();
+    assert_eq!(db.open_report().damaged.len(), 1);
+    assert_eq!(db.community_layer_status(7), left(7, LEFT_AT_NS));
+    assert_eq!(db.left_users(), [left(7, LEFT_AT_NS)]);
+}
 
-    let (clock, after) = config(300);
-    let (db, _) = open_image(medium.snapshot(), after);
-    db.repair_community_layer(7).unwrap();
-    clock.set(400);
-    db.rejoin_community_layer(7).unwrap();
-    for (at_ns, withheld) in [(99, false), (100, true), (150, true), (200, false), (300, true), (400, false)]
-    {
-        let receipt = db.signal_at(7, A, "view", 1.0, at_ns).unwrap();
-        assert_eq!(receipt.withheld, withheld.then_some(Withheld::AwayPeriod), "at {at_ns}");
+/// What can happen to the rows of user 7, who left and came back.
+#[derive(Clone, Copy, Debug)]
+enum Happened {
+    RecordDamaged,
+    HistoryGone,
+    HistoryTooLong,
+    AllGone,
+}
+
+fn let_happen(storage: &Storage, happened: Happened) {
+    let users = storage.users_engine();
+    let prefix = entity_tag_prefix(EntityId::new(7), Tag::CommunityTransition);
+    let keys: Vec<_> = users.scan_prefix(&prefix).unwrap().map(|row| row.unwrap().0).collect();
+    assert_eq!(keys.len(), 2);
+    if matches!(happened, Happened::HistoryGone | Happened::AllGone) {
+        for key in &keys {
+            users.delete(key).unwrap();
+        }
+    }
+    match happened {
+        Happened::RecordDamaged => users.put(&leave_key(7), b"damaged").unwrap(),
+        Happened::HistoryTooLong => {
+            let never = Transition { sequence: 99, kind: TransitionKind::Leave, at_ns: 250 };
+            let (key, value) = encode_transition(7, &never);
+            users.put(&key, &value).unwrap();
+        }
+        Happened::AllGone => users.delete(&leave_key(7)).unwrap(),
+        Happened::HistoryGone => {}
+    }
+}
+
+#[test]
+fn case_11_away_periods_outlive_a_repair() {
+    use Happened::{AllGone, HistoryGone, HistoryTooLong, RecordDamaged};
+    for happened in [RecordDamaged, HistoryGone, HistoryTooLong, AllGone] {
+        let medium = Arc::new(MemoryMedium::default());
+        let (clock, before) = config(100);
+        let (db, storage) = create_on(&medium, before);
+        db.join_community(7, COMMUNITY).unwrap();
+        db.leave_community_layer(7).unwrap();
+        clock.set(200);
+        db.rejoin_community_layer(7).unwrap();
+        let_happen(&storage, happened);
+        drop((db, storage));
+
+        let (clock, after) = config(300);
+        let medium = Arc::new(MemoryMedium::from_bytes(medium.snapshot()));
+        let storage = Storage::options().open_on(medium.clone()).unwrap();
+        let db = TidalDb::from_parts(storage, after).unwrap();
+        let damaged: Vec<_> = db.open_report().damaged.iter().map(|record| record.user_id).collect();
+        assert_eq!((damaged, db.left_count()), (vec![7], 1), "{happened:?}");
+        assert_eq!(db.signal(7, A, "view", 1.0).unwrap().withheld, Some(Withheld::Unknown), "{happened:?}");
+        db.repair_community_layer(7).unwrap();
+        clock.set(400);
+        db.rejoin_community_layer(7).unwrap();
+        let all_is_withheld_from_the_time_away = |db: &TidalDb| {
+            for (at_ns, withheld) in
+                [(99, false), (100, true), (150, true), (200, false), (300, true), (400, false)]
+            {
+                let receipt = db.signal_at(7, A, "view", 1.0, at_ns).unwrap();
+                assert_eq!(
+                    receipt.withheld,
+                    withheld.then_some(Withheld::AwayPeriod),
+                    "{happened:?}, at {at_ns}"
+                );
+            }
+        };
+        all_is_withheld_from_the_time_away(&db);
+        drop(db);
+        let (db, _) = open_image(medium.snapshot(), config(400).1);
+        assert!(db.open_report().is_clean(), "{happened:?}: {:?}", db.open_report());
+        assert_eq!(db.membership_history(7).unwrap().len(), 4, "{happened:?}");
+        all_is_withheld_from_the_time_away(&db);
     }
 }
