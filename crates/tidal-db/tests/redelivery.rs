@@ -47,6 +47,20 @@ fn an_apply_that_reaches_the_last_position_says_so() {
 }
 
 #[test]
+fn a_position_is_said_once_it_is_on_disk() {
+    for reached in [None, Some(1)] {
+        let (db, storage) = create_on(&Arc::new(MemoryMedium::default()), config(NOW_NS).1);
+        if reached.is_some() {
+            db.apply("queue", 1, [view(5, 8)]).unwrap();
+        }
+        // From here on no commit gets through.
+        storage.close().unwrap();
+        assert!(db.apply("queue", 2, [view(6, 8)]).is_err());
+        assert_eq!(db.position("queue").unwrap(), reached);
+    }
+}
+
+#[test]
 fn positions_start_anywhere_and_may_have_gaps() {
     let db = config(NOW_NS).1.ephemeral().open().unwrap();
     assert_eq!(db.apply("queue", 0, []).unwrap().position, None);
