@@ -106,6 +106,27 @@ fn a_drop_without_a_close_keeps_what_was_batched() {
     assert_sound(&open_image(medium.snapshot(), patient()).unwrap(), ITEMS);
 }
 
+#[test]
+fn a_signal_beside_a_close_is_refused_or_on_disk() {
+    let lazy = Durability::Batched { max_events: 1_000_000, max_delay: Duration::MAX };
+    for _ in 0..50 {
+        let medium = Arc::new(ThreadMedium::default());
+        let db = create(&medium, patient().durability(lazy));
+        let recorded = std::thread::scope(|scope| {
+            let signals = |item| {
+                let db = db.clone();
+                move || (0..ITEMS).take_while(|_| db.signal(7, item, "view", 1.0).is_ok()).count()
+            };
+            let threads = [scope.spawn(signals(1)), scope.spawn(signals(2))];
+            db.clone().close().unwrap();
+            threads.map(|thread| thread.join().unwrap())
+        });
+        let db = open_image(medium.snapshot(), patient()).unwrap();
+        let on_disk = db.history(7).unwrap().count();
+        assert_eq!(on_disk, recorded.iter().sum::<usize>(), "{recorded:?}");
+    }
+}
+
 /// Runs out of disk at a write of the thread, sooner or later; returns at how many it did.
 fn disk_full_on(thread: &'static str, config: fn() -> Config, is_done: fn(&[u8]) -> bool) -> u64 {
     // Each attempt gets twice as far as the one before it.
