@@ -152,6 +152,22 @@ mod tests {
     }
 
     #[test]
+    fn damage_that_the_engine_finds_in_a_read_latches() {
+        let gone: fn() -> redb::Error = || redb::Error::TableDoesNotExist("users".to_owned());
+        for damage in [|| redb::Error::Corrupted("a page".to_owned()), gone] {
+            let health = Health::new(Place::Medium);
+            let met = health.contain(Action::Read, || Err::<(), _>(Fault::Engine(damage())));
+            assert!(matches!(&met, Err(StorageError::Damaged { .. })), "{met:?}");
+            let refusal = health.check_writable().unwrap_err();
+            assert!(
+                matches!(&refusal, StorageError::Latched { cause, .. } if cause.contains("damage was found")),
+                "{refusal}"
+            );
+            health.check_readable().unwrap();
+        }
+    }
+
+    #[test]
     fn unnamed_engine_error_during_a_read_stays_with_it() {
         after_unnamed_error_while(Action::Read).check_writable().unwrap();
     }

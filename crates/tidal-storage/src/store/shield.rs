@@ -265,6 +265,59 @@ mod tests {
         }
     }
 
+    /// A source that notes what is done to it.
+    #[derive(Debug, Default)]
+    struct Noting {
+        done: Mutex<Vec<&'static str>>,
+    }
+
+    impl Noting {
+        fn note(&self, what: &'static str) {
+            self.done.lock().unwrap().push(what);
+        }
+    }
+
+    impl Medium for Noting {
+        fn len(&self) -> io::Result<u64> {
+            Ok(SOURCE_LEN)
+        }
+
+        fn read(&self, _offset: u64, _out: &mut [u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn set_len(&self, _len: u64) -> io::Result<()> {
+            self.note("set_len");
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.note("sync");
+            Ok(())
+        }
+
+        fn write(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
+            self.note("write");
+            Ok(())
+        }
+    }
+
+    /// Without its syncs a crash could leave what no crash of the engine leaves.
+    #[test]
+    fn held_operations_are_carried_out_in_their_order_with_their_syncs() {
+        let source = Arc::new(Noting::default());
+        let shield = Shield::over(MediumBackend::new(source.clone()));
+        let handle = shield.handle();
+        handle.write(0, b"a").unwrap();
+        handle.sync_data().unwrap();
+        handle.set_len(100).unwrap();
+        handle.write(64, b"b").unwrap();
+        handle.sync_data().unwrap();
+        assert!(source.done.lock().unwrap().is_empty());
+        shield.admit().unwrap();
+        assert_eq!(*source.done.lock().unwrap(), ["write", "sync", "set_len", "write", "sync"]);
+    }
+
     #[test]
     fn empty_source_is_refused() {
         let shield = Shield::over(MediumBackend::new(Arc::new(MemoryMedium::default())));
