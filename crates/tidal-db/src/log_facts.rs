@@ -28,6 +28,11 @@ impl LogFacts {
         Ok(facts)
     }
 
+    /// What the user did last, as far as the log was read.
+    pub(crate) fn last_transition(&self, user: u64) -> Option<&Transition> {
+        self.transitions.get(&user).and_then(|transitions| transitions.last())
+    }
+
     /// Takes in one entry; signals say nothing of other rows.
     pub(crate) fn note(&mut self, sequence: u64, entry: LogEntry) -> Result<()> {
         let transition = |kind, at_ns| Transition { sequence, kind, at_ns };

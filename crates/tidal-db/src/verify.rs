@@ -1,4 +1,5 @@
-//! Everything that is stored or kept in memory, against what the whole log says.
+//! Everything that is stored or kept in memory, against what the whole log says; and the log itself against the one
+//! promise that it must show.
 //!
 //! The log is read once without stopping anybody. Then nothing new is staged, and signals, leaves,
 //! joins and changes wait, while the entries that came since are added and all is compared: a
@@ -10,8 +11,8 @@ use std::fmt;
 
 use tidal_entities::community::CommunityMembership;
 use tidal_entities::{
-    AggregateState, AwayPeriods, Contribution, LogEntry, ScopeId, SignalTypeId, WithheldCounts,
-    decode_aggregate, format_nanos, parse_aggregate_key,
+    AggregateState, AwayPeriods, Contribution, LogEntry, ScopeId, SignalTypeId, Transition, TransitionKind,
+    WithheldCounts, decode_aggregate, format_nanos, parse_aggregate_key,
 };
 use tidal_keys::Tag;
 
@@ -45,6 +46,8 @@ pub enum DifferenceKind {
     Status,
     /// The counts of withheld signals.
     Withheld,
+    /// A signal that cohorts and communities took although the user had left before it.
+    Forwarded,
     /// The signals by user, of which histories are made.
     History,
 }
@@ -89,6 +92,8 @@ struct Recomputed {
     facts: LogFacts,
     aggregates: HashMap<AggregateKey, AggregateState>,
     withheld: WithheldCounts,
+    /// What no gate should have let through.
+    forwarded: Vec<String>,
     runs: CheckedRuns,
     entries: u64,
 }
@@ -130,7 +135,8 @@ struct Stored {
 impl TidalDb {
     /// Recomputes aggregates, scores, memberships, attributes, statuses, positions and histories from the log, and
     /// names each difference from what is stored; of aggregates, rankings, statuses and away periods also from what is
-    /// in memory. Reads everything; while it compares, signals and transitions wait.
+    /// in memory. And names each signal that cohorts and communities took after its user had left. Reads everything;
+    /// while it compares, signals and transitions wait.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -174,6 +180,9 @@ impl TidalDb {
         if in_memory != recomputed.withheld {
             let what = format!("withheld are {in_memory:?}, but the log says {:?}", recomputed.withheld);
             report.add(DifferenceKind::Withheld, what);
+        }
+        for what in std::mem::take(&mut recomputed.forwarded) {
+            report.add(DifferenceKind::Forwarded, what);
         }
         for what in crosscheck::differences(&inner.storage, &recomputed.facts)? {
             report.add(DifferenceKind::Row, what);
@@ -221,8 +230,15 @@ impl TidalDb {
         recomputed.entries += 1;
         let LogEntry::Signal(signal) = entry else { return recomputed.facts.note(sequence, entry) };
         recomputed.runs.note(sequence, &signal);
-        if let Some(reason) = signal.withheld {
-            recomputed.withheld.add(reason);
+        match (signal.withheld, recomputed.facts.last_transition(signal.user)) {
+            (Some(reason), _) => recomputed.withheld.add(reason),
+            (None, Some(Transition { kind: TransitionKind::Leave, sequence: left, .. })) => {
+                let user = signal.user;
+                recomputed.forwarded.push(format!(
+                    "the signal at sequence {sequence} counts for cohorts and communities, but user {user} left at sequence {left}"
+                ));
+            }
+            (None, _) => {}
         }
         for_each_aggregate(
             &self.inner.schema,

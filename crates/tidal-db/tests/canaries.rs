@@ -48,6 +48,15 @@ fn g1_the_racy_gate_is_caught_amid_many_leaves() {
 }
 
 #[test]
+fn g1_a_signal_that_was_forwarded_after_a_leave_is_named_by_verify() {
+    caught(
+        promises::nothing_was_forwarded_after_a_leave,
+        |config| config.broken(Break::RestoreSkipped),
+        "kind: Forwarded",
+    );
+}
+
+#[test]
 fn g2_a_leave_that_is_not_written_is_caught() {
     caught(
         crash::every_crash_keeps_what_was_acknowledged,

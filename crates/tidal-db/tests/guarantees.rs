@@ -32,6 +32,11 @@ fn g1_no_total_moves_after_any_of_many_leaves() {
 }
 
 #[test]
+fn g1_verify_finds_nothing_forwarded_after_a_leave() {
+    promises::nothing_was_forwarded_after_a_leave(|config| config).unwrap();
+}
+
+#[test]
 fn g2_every_crash_keeps_what_was_acknowledged() {
     let images = crash::every_crash_keeps_what_was_acknowledged(|config| config).unwrap();
     assert!(images > 500, "only {images} crash images were tried");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidal_db::{Config, MembershipStatus, Scope, Storage, Withheld};
+use tidal_db::{Config, MembershipStatus, Scope, Storage, TidalDb, Withheld};
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::MemoryMedium;
 
@@ -25,6 +25,29 @@ pub fn a_leave_survives_reopening(adapt: impl Fn(Config) -> Config) -> Seen {
     ensure!(three_counts(&db)? == [0; 3], "the scopes took {:?}", three_counts(&db)?);
     let status = db.community_layer_status(7);
     ensure!(status.left_at_ns == Some(1_000), "the status is {status:?}");
+    Ok(())
+}
+
+/// G1: whatever let a signal through after a leave, the log shows it, and so does `verify`.
+pub fn nothing_was_forwarded_after_a_leave(adapt: impl Fn(Config) -> Config) -> Seen {
+    let (_, first) = config();
+    let medium = Arc::new(MemoryMedium::default());
+    let db = create_on(&medium, first)?;
+    settle_in(&db)?;
+    ok(db.leave_community_layer(7))?;
+    ok(db.close())?;
+
+    let medium = Arc::new(MemoryMedium::from_bytes(medium.snapshot()));
+    let (_, second) = config();
+    let storage = ok(Storage::options().open_on(medium.clone()))?;
+    let db = ok(TidalDb::from_parts(storage, adapt(second)))?;
+    ok(db.signal(7, ITEM, "view", 1.0))?;
+    ok(db.close())?;
+
+    let (_, third) = config();
+    let db = open_image(medium.snapshot(), third)?;
+    let differences = ok(db.verify())?.differences;
+    ensure!(differences.is_empty(), "verify names {differences:?}");
     Ok(())
 }
 
