@@ -47,7 +47,8 @@ use crate::{Clock, Config, Durability, Error, Result};
 /// [`aggregates`](Self::aggregates), is from several moments. Status is said once it is on disk.
 ///
 /// After a close, what returns a `Result` is [`Error::Closed`]; what does not, such as
-/// [`community_layer_status`](Self::community_layer_status), is as it was at the close.
+/// [`community_layer_status`](Self::community_layer_status), is as it was at the close, but that a leave that was
+/// refused shuts the gate all the same.
 ///
 /// The last drop brings what is pending to disk, and logs it if that fails; [`close`](Self::close)
 /// returns the error instead.
