@@ -1,4 +1,4 @@
-use std::{fmt, iter::FusedIterator, vec};
+use std::{fmt, iter::FusedIterator, ops::Range, vec};
 
 use bytes::Bytes;
 
@@ -16,16 +16,58 @@ use crate::{
 /// The first error ends it: what comes after would be a list with a hole.
 #[must_use = "a scan reads nothing until it is iterated"]
 pub struct Scan {
-    rows: vec::IntoIter<(Bytes, Bytes)>,
-    // What comes after `rows`, if that is known: an error, or nothing.
+    // The rows at hand, of which those before `start` were given out.
+    buffer: Bytes,
+    start: usize,
+    lens: vec::IntoIter<(usize, usize)>,
+    // What comes after the rows at hand, if that is known: an error, or nothing.
     end: Option<Result<(), StorageError>>,
     // Where the rows after those are read; nothing once the end is reached.
     cursor: Option<Cursor>,
 }
 
+/// Where a row lies in the buffer.
+struct RowRange {
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
 impl Scan {
     pub(crate) fn new(cursor: Cursor) -> Self {
-        Self { rows: Vec::new().into_iter(), end: None, cursor: Some(cursor) }
+        Self { buffer: Bytes::new(), start: 0, lens: Vec::new().into_iter(), end: None, cursor: Some(cursor) }
+    }
+
+    /// The next row, lent: for who only looks at each, without the cost of sharing the buffer. It may take turns with
+    /// [`next`](Iterator::next).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`next`](Iterator::next), after which there is nothing more.
+    #[expect(clippy::type_complexity, reason = "a pair of slices, or none, or an error")]
+    pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>, StorageError> {
+        let Some(RowRange { key, value }) = self.advance().transpose()? else { return Ok(None) };
+        Ok(self.buffer.get(key).zip(self.buffer.get(value)))
+    }
+
+    fn advance(&mut self) -> Option<Result<RowRange, StorageError>> {
+        loop {
+            if let Some((key_len, value_len)) = self.lens.next() {
+                let key = self.start..self.start + key_len;
+                let value = key.end..key.end + value_len;
+                self.start = value.end;
+                return Some(Ok(RowRange { key, value }));
+            }
+            if let Some(end) = self.end.take() {
+                // The snapshot is given up at once, and nothing follows an error.
+                self.cursor = None;
+                return end.err().map(Err);
+            }
+            let Chunk { buffer, lens, end } = self.cursor.as_mut()?.next_chunk();
+            self.buffer = buffer;
+            self.start = 0;
+            self.lens = lens.into_iter();
+            self.end = end;
+        }
     }
 }
 
@@ -33,19 +75,8 @@ impl Iterator for Scan {
     type Item = Result<(Bytes, Bytes), StorageError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(row) = self.rows.next() {
-                return Some(Ok(row));
-            }
-            if let Some(end) = self.end.take() {
-                // The snapshot is given up at once, and nothing follows an error.
-                self.cursor = None;
-                return end.err().map(Err);
-            }
-            let Chunk { rows, end } = self.cursor.as_mut()?.next_chunk();
-            self.rows = rows.into_iter();
-            self.end = end;
-        }
+        let place = self.advance()?;
+        Some(place.map(|RowRange { key, value }| (self.buffer.slice(key), self.buffer.slice(value))))
     }
 }
 
@@ -55,7 +86,7 @@ impl fmt::Debug for Scan {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Scan")
-            .field("ready_rows", &self.rows.len())
+            .field("ready_rows", &self.lens.len())
             .field("ended", &self.cursor.is_none())
             .finish_non_exhaustive()
     }

@@ -166,6 +166,31 @@ fn lowest_and_highest_ids_are_met_by_every_scan() {
 }
 
 #[test]
+fn rows_that_are_lent_and_rows_that_are_kept_take_turns() {
+    // Several chunks.
+    let storage = Storage::in_memory().unwrap();
+    let mut batch = WriteBatch::new();
+    for id in 0..20_000_u64 {
+        batch.put(Partition::Users, &leave_key(id), &id.to_le_bytes());
+    }
+    storage.commit(batch).unwrap();
+    let mut scan = storage.users_engine().scan_tag(Tag::CommunityLeave).unwrap();
+    for id in 0..20_000_u64 {
+        let expected = (leave_key(id).to_vec(), id.to_le_bytes().to_vec());
+        let found = if id % 3 == 0 {
+            let (key, value) = scan.next().unwrap().unwrap();
+            (key.to_vec(), value.to_vec())
+        } else {
+            let (key, value) = scan.next_row().unwrap().unwrap();
+            (key.to_vec(), value.to_vec())
+        };
+        assert_eq!(found, expected);
+    }
+    assert!(scan.next_row().unwrap().is_none() && scan.next().is_none());
+    assert!(scan.next_row().unwrap().is_none());
+}
+
+#[test]
 fn prefix_that_no_key_has_is_refused() {
     let storage = Storage::in_memory().unwrap();
     let users = storage.users_engine();

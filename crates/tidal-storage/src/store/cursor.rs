@@ -53,7 +53,10 @@ fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
 
 /// Rows read in one go.
 pub(crate) struct Chunk {
-    pub(crate) rows: Vec<(Bytes, Bytes)>,
+    /// The keys and values, one after the other.
+    pub(crate) buffer: Bytes,
+    /// How long each key and its value are.
+    pub(crate) lens: Vec<(usize, usize)>,
     /// Set if these are the last rows: there are no more, or an error came after them.
     pub(crate) end: Option<Result<(), StorageError>>,
 }
@@ -63,6 +66,9 @@ pub(crate) struct Chunk {
 /// It keeps the snapshot alive, not the database: it holds no handle that would keep the file open.
 pub(crate) struct Cursor {
     streams: Contained<Vec<Stream>>,
+    // How much the chunk before held: as much is set aside for the next, so that it need not be moved as it grows.
+    rows_before: usize,
+    bytes_before: usize,
 }
 
 /// The rows of one table, the first of which is at hand.
@@ -89,22 +95,20 @@ impl Cursor {
                 streams.push(Stream { table, head, rest });
             }
         }
-        Ok(Self { streams: Contained::new(streams, health) })
+        Ok(Self { streams: Contained::new(streams, health), rows_before: 0, bytes_before: 0 })
     }
 
     /// The next rows.
     pub(crate) fn next_chunk(&mut self) -> Chunk {
-        let mut buffer = Vec::new();
-        let mut lens = Vec::new();
+        let mut buffer = Vec::with_capacity(self.bytes_before);
+        let mut lens = Vec::with_capacity(self.rows_before);
         let end = match self.fill(&mut buffer, &mut lens) {
             Ok(true) => None,
             Ok(false) => Some(Ok(())),
             Err(error) => Some(Err(error)),
         };
-        let mut buffer = Bytes::from(buffer);
-        let rows =
-            lens.into_iter().map(|(key, value)| (buffer.split_to(key), buffer.split_to(value))).collect();
-        Chunk { rows, end }
+        (self.rows_before, self.bytes_before) = (lens.len(), buffer.len());
+        Chunk { buffer: Bytes::from(buffer), lens, end }
     }
 
     /// Appends rows, and the lengths of their keys and values. `false` if there are no more.
