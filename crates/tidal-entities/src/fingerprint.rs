@@ -64,7 +64,13 @@ impl Fingerprint {
     /// A user left or came back. Transitions are never removed.
     pub fn add_transition(&mut self, user: u64, transition: &Transition) {
         let (key, value) = encode_transition(user, transition);
-        self.add(hash(TRANSITION, &[&key, &value]));
+        self.add_stored_transition(&key, &value);
+    }
+
+    /// The same, by the row that [`encode_transition`] laid out and [`decode_transition`](crate::decode_transition)
+    /// has accepted: there is one for each transition.
+    pub fn add_stored_transition(&mut self, key: &[u8], value: &[u8]) {
+        self.add(hash(TRANSITION, &[key, value]));
     }
 
     /// A source has reached a position.

@@ -14,8 +14,8 @@ mod common;
 use common::{chain, single_bit_flips};
 use proptest::prelude::*;
 use tidal_entities::{
-    AggregateState, CodecError, Contribution, HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace,
-    RunRow, RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition,
+    AggregateState, CodecError, Contribution, Fingerprint, HalfLife, InternedId, Run, RunEntry, RunIndex,
+    RunPlace, RunRow, RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition,
     TransitionKind, Weight, Withheld, aggregate_key, attribute_key, decode_aggregate, decode_attribute,
     decode_joined, decode_run_index, decode_scope, decode_scope_set, decode_source_position,
     decode_transition, encode_aggregate, encode_attribute, encode_joined, encode_run_index, encode_scope,
@@ -410,6 +410,10 @@ proptest! {
         let transition = Transition { sequence, kind, at_ns };
         let (key, row) = encode_transition(user, &transition);
         prop_assert_eq!(decode_transition(&key, &row).unwrap(), (user, transition));
+        let (mut by_value, mut by_row) = (Fingerprint::default(), Fingerprint::default());
+        by_value.add_transition(user, &transition);
+        by_row.add_stored_transition(&key, &row);
+        prop_assert_eq!(by_value, by_row);
     }
 
     #[test]
