@@ -1,5 +1,5 @@
 //! Reading a shard of a concurrent map under a lock that a hit and a miss hold alike, and that gives
-//! way to writers.
+//! way to writers; filling shards.
 //!
 //! The map's own locks let readers in while a writer waits, so readers that follow each other closely
 //! could keep a leave waiting for ever. A writer therefore says that it waits, and readers that come
@@ -8,7 +8,7 @@
 use std::hash::{BuildHasher, Hash};
 
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::map::{DashMap, Entry};
+use crate::sync::map::{DashMap, Entry, SharedValue};
 use crate::sync::thread;
 
 /// How often a reader lets the processor go before it takes the lock all the same: writers that never
@@ -77,4 +77,73 @@ pub(crate) fn write_entry<'a, V, S: BuildHasher + Clone>(
         shard.fetch_sub(1, Ordering::Relaxed);
     }
     entry
+}
+
+/// Rows of one shard that are put into it under one lock.
+const FILL_ROWS: usize = 256;
+
+/// Puts many rows into a map. A lock for each row would make the processor wait until the memory of that row is there;
+/// under one for many it fetches that of the next ones meanwhile.
+pub(crate) struct Filler<'a, V, S> {
+    map: &'a DashMap<u64, V, S>,
+    /// What is still to be put into each shard, with the hash of its key.
+    by_shard: Vec<Vec<(u64, u64, V)>>,
+}
+
+impl<'a, V, S: BuildHasher + Clone> Filler<'a, V, S> {
+    pub(crate) fn new(map: &'a DashMap<u64, V, S>) -> Self {
+        Self { map, by_shard: map.shards().iter().map(|_| Vec::new()).collect() }
+    }
+
+    /// Inserts a row, or replaces that of the same key; in the map once this is at its [`end`](Self::end).
+    pub(crate) fn insert(&mut self, key: u64, value: V) {
+        let hash = self.map.hasher().hash_one(key);
+        let shard = shard_of(self.map, hash);
+        #[expect(clippy::indexing_slicing, reason = "as many as there are shards")]
+        let rows = &mut self.by_shard[shard];
+        rows.push((hash, key, value));
+        if rows.len() == FILL_ROWS {
+            fill(self.map, shard, rows);
+        }
+    }
+
+    pub(crate) fn end(mut self) {
+        for (shard, rows) in self.by_shard.iter_mut().enumerate() {
+            fill(self.map, shard, rows);
+        }
+    }
+}
+
+fn fill<V, S: BuildHasher + Clone>(map: &DashMap<u64, V, S>, shard: usize, rows: &mut Vec<(u64, u64, V)>) {
+    #[expect(clippy::indexing_slicing, reason = "determine_shard answers an index into shards()")]
+    let mut shard = map.shards()[shard].write();
+    for (hash, key, value) in rows.drain(..) {
+        match shard.get_mut(hash, |(stored, _)| *stored == key) {
+            Some((_, stored)) => *stored.get_mut() = value,
+            None => {
+                shard.insert(hash, (key, SharedValue::new(value)), |(key, _)| map.hasher().hash_one(key));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Filler;
+    use crate::sync::map::DashMap;
+
+    #[test]
+    fn what_was_filled_in_is_found_and_the_last_of_a_key_counts() {
+        let map = DashMap::new();
+        map.insert(7, 0);
+        let mut filler = Filler::new(&map);
+        for key in 0..100_000 {
+            filler.insert(key, key);
+        }
+        filler.insert(8, 1);
+        filler.end();
+        assert_eq!(map.len(), 100_000);
+        assert!((0..100_000).all(|key| map.get(&key).is_some_and(|value| *value == key) != (key == 8)));
+        assert_eq!(map.get(&8).map(|value| *value), Some(1));
+    }
 }

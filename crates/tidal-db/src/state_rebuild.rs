@@ -14,6 +14,7 @@ use tidal_storage::Storage;
 
 use crate::record_check::left_without_time;
 use crate::scopes::Interner;
+use crate::shards::Filler;
 use crate::sync::map::DashMap;
 use crate::{Error, Result};
 
@@ -120,19 +121,21 @@ pub(crate) fn rebuild_community_leave_status(
     map: &DashMap<u64, CommunityMembership>,
 ) -> Result<BTreeMap<u64, String>> {
     let mut undecodable = BTreeMap::new();
-    for row in storage.users_engine().scan_tag(Tag::CommunityLeave)? {
-        let (key, value) = row?;
-        let (user, _, _) = parse_key(&key)
+    let mut filler = Filler::new(map);
+    let mut rows = storage.users_engine().scan_tag(Tag::CommunityLeave)?;
+    while let Some((key, value)) = rows.next_row()? {
+        let (user, _, _) = parse_key(key)
             .map_err(|source| CodecError::Key { what: "leave record", source })
             .map_err(|cause| Error::undecodable("the key of a leave record does not decode", cause))?;
         let user_id = user.get();
-        let membership = deserialize_membership(user_id, &value).unwrap_or_else(|| {
+        let membership = deserialize_membership(user_id, value).unwrap_or_else(|| {
             let bytes: Vec<String> = value.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
             let cause = format!("the record of {} bytes does not decode: {}", value.len(), bytes.join(" "));
             undecodable.insert(user_id, cause);
             left_without_time(user_id)
         });
-        map.insert(user_id, membership);
+        filler.insert(user_id, membership);
     }
+    filler.end();
     Ok(undecodable)
 }

@@ -26,13 +26,21 @@ pub(crate) mod map {
 
     /// The rows of one shard.
     pub(crate) struct Rows<K, V> {
-        rows: Vec<(K, Stored<V>)>,
+        rows: Vec<(K, SharedValue<V>)>,
     }
 
     /// A value, read as one in `dashmap`'s own shards.
-    pub(crate) struct Stored<V>(V);
+    pub(crate) struct SharedValue<V>(V);
 
-    impl<V> Stored<V> {
+    impl<V> SharedValue<V> {
+        pub(crate) fn new(value: V) -> Self {
+            Self(value)
+        }
+
+        pub(crate) fn get_mut(&mut self) -> &mut V {
+            &mut self.0
+        }
+
         pub(crate) fn get(&self) -> &V {
             &self.0
         }
@@ -42,9 +50,26 @@ pub(crate) mod map {
         pub(crate) fn get(
             &self,
             _hash: u64,
-            is_it: impl FnMut(&&(K, Stored<V>)) -> bool,
-        ) -> Option<&(K, Stored<V>)> {
+            is_it: impl FnMut(&&(K, SharedValue<V>)) -> bool,
+        ) -> Option<&(K, SharedValue<V>)> {
             self.rows.iter().find(is_it)
+        }
+
+        pub(crate) fn get_mut(
+            &mut self,
+            _hash: u64,
+            mut is_it: impl FnMut(&(K, SharedValue<V>)) -> bool,
+        ) -> Option<&mut (K, SharedValue<V>)> {
+            self.rows.iter_mut().find(|row| is_it(row))
+        }
+
+        pub(crate) fn insert(
+            &mut self,
+            _hash: u64,
+            row: (K, SharedValue<V>),
+            _hasher: impl Fn(&(K, SharedValue<V>)) -> u64,
+        ) {
+            self.rows.push(row);
         }
 
         fn position(&self, key: &K) -> Option<usize> {
@@ -60,7 +85,7 @@ pub(crate) mod map {
             self.0.read().unwrap_or_else(PoisonError::into_inner)
         }
 
-        fn write(&self) -> RwLockWriteGuard<'_, Rows<K, V>> {
+        pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Rows<K, V>> {
             self.0.write().unwrap_or_else(PoisonError::into_inner)
         }
     }
@@ -282,7 +307,7 @@ pub(crate) mod map {
         pub(crate) fn insert(self, value: V) -> RefMut<'a, K, V> {
             let mut rows = self.rows;
             let position = rows.rows.len();
-            rows.rows.push((self.key, Stored(value)));
+            rows.rows.push((self.key, SharedValue::new(value)));
             RefMut { rows, position }
         }
     }
