@@ -17,6 +17,7 @@ use crate::canary::{Break, Canary};
 use crate::checkpointer::Checkpointer;
 use crate::crosscheck;
 use crate::gate::Gate;
+use crate::history_check::read_beside_histories;
 use crate::log_facts::LogFacts;
 use crate::log_replay::rebuild_aggregates;
 use crate::log_rows::log_head;
@@ -24,7 +25,7 @@ use crate::log_state::{Bounds, LogEnd};
 use crate::log_writer::LogWriter;
 use crate::profiles::Profiles;
 use crate::rebuild::drop_views;
-use crate::record_check::{CheckedRecords, check_leave_records, read_histories, shut_out, stored_histories};
+use crate::record_check::{CheckedRecords, check_leave_records, shut_out, stored_histories};
 use crate::report::{DamagedRecord, OpenReport};
 use crate::run_maker::RunMaker;
 use crate::runs::read_run_index;
@@ -324,12 +325,12 @@ fn restore_who_left(
     map: &DashMap<u64, CommunityMembership>,
     gate: &Gate,
     report: &mut OpenReport,
-    mut found: Fingerprint,
+    found: Fingerprint,
     logged: Fingerprint,
 ) -> Result<()> {
-    let undecodable = rebuild_community_leave_status(storage, map)?;
-    let histories = read_histories(storage, map, &mut found)?;
-    let fits = found == logged;
+    let (undecodable, histories) =
+        read_beside_histories(storage, found, |show| rebuild_community_leave_status(storage, map, show))?;
+    let fits = histories.fingerprint == logged;
     let checked = if fits && histories.agree && undecodable.is_empty() {
         CheckedRecords { damaged: Vec::new(), away: histories.away }
     } else {

@@ -71,6 +71,7 @@ mod gate;
 #[cfg(feature = "bench-without-gate")]
 mod gate_removed;
 mod history;
+mod history_check;
 mod leaderboard;
 mod log_facts;
 mod log_replay;

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tidal_entities::community::{CommunityMembership, MembershipStatus};
-use tidal_entities::{
-    AwayPeriods, Fingerprint, Transition, TransitionKind, decode_transition, parse_transition_key,
-};
+use tidal_entities::{AwayPeriods, Transition, TransitionKind, decode_transition, parse_transition_key};
 use tidal_keys::Tag;
 use tidal_storage::Storage;
 
@@ -28,62 +26,6 @@ pub(crate) struct CheckedRecords {
 pub(crate) struct StoredHistory {
     transitions: Vec<Transition>,
     undecodable: Option<String>,
-}
-
-/// The histories as an open reads them: one after the other, none of them kept.
-#[derive(Debug)]
-pub(crate) struct ReadHistories {
-    /// Whether every history decodes and is what the user's record says, and no record is without one.
-    pub(crate) agree: bool,
-    /// The closed away periods of all users who have any.
-    pub(crate) away: Vec<(u64, AwayPeriods)>,
-    histories_len: usize,
-}
-
-impl ReadHistories {
-    fn take_in(&mut self, user_id: u64, record: Option<CommunityMembership>, history: &[Transition]) {
-        self.histories_len += 1;
-        self.agree &= record_disagreement(record, history).is_none();
-        let periods = AwayPeriods::from_history(history);
-        if !periods.is_empty() {
-            self.away.push((user_id, periods));
-        }
-    }
-}
-
-/// Reads the history of every user, and compares it with the user's record.
-pub(crate) fn read_histories(
-    storage: &Storage,
-    map: &DashMap<u64, CommunityMembership>,
-    found: &mut Fingerprint,
-) -> Result<ReadHistories> {
-    let mut read = ReadHistories { agree: true, away: Vec::new(), histories_len: 0 };
-    let record_of = |user_id: u64| map.get(&user_id).map(|record| *record);
-    let mut current: Option<u64> = None;
-    let mut history: Vec<Transition> = Vec::new();
-    for row in storage.users_engine().scan_tag(Tag::CommunityTransition)? {
-        let (key, value) = row?;
-        let (user_id, _) = parse_transition_key(&key)
-            .map_err(|cause| Error::undecodable("the key of a transition does not decode", cause))?;
-        if let Some(before) = current.replace(user_id)
-            && before != user_id
-        {
-            read.take_in(before, record_of(before), &history);
-            history.clear();
-        }
-        match decode_transition(&key, &value) {
-            Ok((_, transition)) => {
-                found.add_transition(user_id, &transition);
-                history.push(transition);
-            }
-            Err(_) => read.agree = false,
-        }
-    }
-    if let Some(last) = current {
-        read.take_in(last, record_of(last), &history);
-    }
-    read.agree &= read.histories_len == map.len();
-    Ok(read)
 }
 
 /// Finds the users whose record, history and log disagree. Returns them, and the closed away periods
@@ -167,25 +109,27 @@ fn disagreement(
 
 /// In what a record and a history disagree.
 fn record_disagreement(record: Option<CommunityMembership>, history: &[Transition]) -> Option<String> {
-    let agrees = match (record, history) {
-        (None, []) => return None,
-        (None, _) => return Some("the record is missing, but the history holds transitions".to_owned()),
-        (Some(record), []) => record.status == MembershipStatus::Active && record.left_at_ns.is_none(),
-        (Some(record), [.., last]) => {
-            let (status, left_at_ns) = if last.kind == TransitionKind::Rejoin {
-                (MembershipStatus::Active, leave_before_last(history))
-            } else {
-                (MembershipStatus::Left, Some(last.at_ns))
-            };
-            record.status == status && record.left_at_ns == left_at_ns
-        }
+    let Some(record) = record else {
+        return (!history.is_empty())
+            .then(|| "the record is missing, but the history holds transitions".to_owned());
     };
-    let record = record?;
-    (!agrees).then(|| {
+    (record != record_after(record.user_id, history)).then(|| {
         let left =
             record.left_at_ns.map_or("never left".to_owned(), |at_ns| format!("last left at {at_ns} ns"));
         format!("the record says {} and {left}, but the history does not", record.status)
     })
+}
+
+/// What the record of a user with this history is.
+pub(crate) fn record_after(user_id: u64, history: &[Transition]) -> CommunityMembership {
+    match history {
+        [] => CommunityMembership::default_active(user_id),
+        [.., last] if last.kind == TransitionKind::Rejoin => CommunityMembership {
+            left_at_ns: leave_before_last(history),
+            ..CommunityMembership::default_active(user_id)
+        },
+        [.., last] => CommunityMembership { left_at_ns: Some(last.at_ns), ..left_without_time(user_id) },
+    }
 }
 
 fn leave_before_last(history: &[Transition]) -> Option<u64> {

@@ -114,11 +114,12 @@ pub(crate) fn read_checkpoint(storage: &Storage) -> Result<Checkpoint> {
         .map_err(|cause| Error::damaged_view("the checkpoint does not decode", Some(cause)))
 }
 
-/// Reads every leave record into the status map. A record that does not decode counts as Left; the
-/// users of such records are returned with what is wrong.
+/// Reads every leave record into the status map, and shows it on the way. A record that does not decode counts as
+/// Left; the users of such records are returned with what is wrong.
 pub(crate) fn rebuild_community_leave_status(
     storage: &Storage,
     map: &DashMap<u64, CommunityMembership>,
+    mut show: impl FnMut(CommunityMembership),
 ) -> Result<BTreeMap<u64, String>> {
     let mut undecodable = BTreeMap::new();
     let mut filler = Filler::new(map);
@@ -135,6 +136,7 @@ pub(crate) fn rebuild_community_leave_status(
             left_without_time(user_id)
         });
         filler.insert(user_id, membership);
+        show(membership);
     }
     filler.end();
     Ok(undecodable)

@@ -1,4 +1,4 @@
-//! Where threads, locks, atomics and concurrent maps come from; locks that outlive a panic, and turns that
+//! Where threads, locks, atomics, channels and concurrent maps come from; locks that outlive a panic, and turns that
 //! one caller at a time may take.
 //!
 //! No other module names `std::sync`, `std::thread` or `dashmap` for what threads meet in, so that the crate
@@ -15,7 +15,7 @@ use std::sync::PoisonError;
 
 #[cfg(not(shuttle))]
 pub(crate) use std::{
-    sync::{Condvar, Mutex, MutexGuard, atomic},
+    sync::{Condvar, Mutex, MutexGuard, atomic, mpsc},
     thread,
 };
 
@@ -26,7 +26,7 @@ pub(crate) use dashmap as map;
 pub(crate) use self::scheduled::map;
 #[cfg(shuttle)]
 pub(crate) use shuttle::{
-    sync::{Condvar, Mutex, MutexGuard, atomic},
+    sync::{Condvar, Mutex, MutexGuard, atomic, mpsc},
     thread,
 };
 

@@ -188,7 +188,7 @@ impl TidalDb {
             report.add(DifferenceKind::Row, what);
         }
         let records = DashMap::new();
-        let undecodable = rebuild_community_leave_status(&inner.storage, &records)?;
+        let undecodable = rebuild_community_leave_status(&inner.storage, &records, |_| ())?;
         let histories = stored_histories(&inner.storage)?;
         drop(pause);
 

@@ -15,7 +15,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{A, COMMUNITY, c, config, create_on, leave_key, left, open_image, p, place, rejoin, view};
+use common::{
+    A, COMMUNITY, c, config, create_on, leave, leave_key, left, open_image, p, place, rejoin, view,
+};
 use tidal_db::{
     CommunityMembership, Error, MembershipStatus, Storage, TidalDb, Transition, TransitionKind, Withheld,
 };
@@ -133,6 +135,74 @@ fn case_11_a_record_that_is_gone_or_all_zero_counts_as_left() {
         shut_out(&db);
         assert_eq!(storage.users_engine().get(&leave_key(7)).unwrap(), None);
     }
+}
+
+/// So many that histories are read by a thread of their own.
+const MANY: u64 = 10_000;
+
+/// The bytes of a database of whose users, with ids by tens, every third came back.
+fn image_of_many() -> Vec<u8> {
+    let medium = Arc::new(MemoryMedium::default());
+    let (db, _) = create_on(&medium, config(1_000).1);
+    let events = (0..MANY).flat_map(|nth| {
+        let back = (nth % 3 == 0).then(|| rejoin(200, nth * 10));
+        std::iter::once(leave(100, nth * 10)).chain(back)
+    });
+    db.apply("many", 1, events).unwrap();
+    db.close().unwrap();
+    medium.snapshot()
+}
+
+#[test]
+fn case_11_whose_records_and_histories_disagree_among_many_is_found() {
+    let image = image_of_many();
+    let sound_left = MANY - MANY.div_ceil(3);
+    // The first and the last, those at the border of a batch, and some in the middle; who left and who is back.
+    for user in [0, 10, 40_940, 40_950, 40_960, 60_000, 99_980, 99_990] {
+        let away = user / 10 % 3 != 0;
+        for damage in ["record", "record gone", "record of another", "history", "history gone"] {
+            let medium = Arc::new(MemoryMedium::from_bytes(image.clone()));
+            let storage = Storage::options().open_on(medium.clone()).unwrap();
+            let users = storage.users_engine();
+            let mut history =
+                users.scan_prefix(&entity_tag_prefix(EntityId::new(user), Tag::CommunityTransition)).unwrap();
+            let (key, mut row) = history.next().unwrap().map(|(key, row)| (key, row.to_vec())).unwrap();
+            drop(history);
+            row[0] ^= 1;
+            let another = serialize_membership(&left(user, 101));
+            match damage {
+                "record" => users.put(&leave_key(user), &[7; 9]).unwrap(),
+                "record gone" => users.delete(&leave_key(user)).unwrap(),
+                "record of another" => users.put(&leave_key(user), &another).unwrap(),
+                "history" => users.put(&key, &row).unwrap(),
+                _ => users.delete(&key).unwrap(),
+            }
+            storage.close().unwrap();
+            let (db, _) = open_image(medium.snapshot(), config(1_000).1);
+            let reported: Vec<u64> = db.open_report().damaged.iter().map(|record| record.user_id).collect();
+            assert_eq!(reported, [user], "{damage}");
+            assert_eq!(db.open_report().sound_records, MANY - 1, "{damage}");
+            assert_eq!(db.community_layer_status(user).status, MembershipStatus::Left, "{damage}");
+            assert_eq!(db.left_count(), sound_left + u64::from(!away), "{damage}");
+        }
+    }
+}
+
+#[test]
+fn many_records_without_damage_are_restored_with_their_away_periods() {
+    let (db, _) = open_image(image_of_many(), config(1_000).1);
+    assert!(db.open_report().damaged.is_empty());
+    assert_eq!((db.open_report().sound_records, db.left_count()), (MANY, MANY - MANY.div_ceil(3)));
+    for nth in 0..MANY {
+        let user = nth * 10;
+        let is_back = nth % 3 == 0;
+        let status = if is_back { MembershipStatus::Active } else { MembershipStatus::Left };
+        let expected = CommunityMembership { user_id: user, status, left_at_ns: Some(100) };
+        assert_eq!(db.community_layer_status(user), expected);
+        let late = db.signal_at(user, A, "view", 1.0, 150).unwrap().withheld;
+        assert_eq!(late, Some(if is_back { Withheld::AwayPeriod } else { Withheld::Left }));
+    }
+    assert!(db.verify().unwrap().differences.is_empty());
 }
 
 /// Where `needle` stands in `file`.

@@ -41,11 +41,11 @@ fn create(path: &Path, now_ns: u64) -> TidalDb {
     config(now_ns).1.path(path).create(true).open().unwrap()
 }
 
-/// The bytes of a closed database of whose 90 users a third came back.
-fn image_of_many() -> Vec<u8> {
+/// The bytes of a closed database of whose users a third came back.
+fn image_of(users: u64) -> Vec<u8> {
     let medium = Arc::new(MemoryMedium::default());
     let (db, _) = create_on(&medium, config(1_000).1);
-    let events = (0..90).flat_map(|user| {
+    let events = (0..users).flat_map(|user| {
         let back = if user % 3 == 0 { rejoin(200, user) } else { leave(200, user) };
         [join(50, user), view(60, user), leave(100, user), back]
     });
@@ -59,9 +59,28 @@ fn open_faulty(medium: &Arc<FaultyMedium>, check: bool, cache_bytes: usize) -> t
     TidalDb::from_parts(options.open_on(medium.clone())?, config(1_000).1)
 }
 
+/// Of so many users the histories are read by a thread of its own, whose failures are those of the open.
+#[test]
+fn case_3_reads_that_fail_while_two_threads_read_fail_the_open() {
+    let image = image_of(9_000);
+    for fails in [Fails::Once, Fails::ForGood] {
+        for nth in (0..).step_by(29) {
+            let medium = Arc::new(FaultyMedium::from_bytes(image.clone()));
+            medium.fail_at(nth, Counted::Reads, fails);
+            let opened = open_faulty(&medium, false, 0);
+            if medium.struck().is_none() {
+                assert_eq!(opened.unwrap().left_count(), 6_000);
+                assert!(nth > 100, "{nth} reads are not those of two tables");
+                break;
+            }
+            assert!(opened.is_err(), "read {nth} failed, and the open did not: {opened:?}");
+        }
+    }
+}
+
 #[test]
 fn case_3_any_read_that_fails_while_opening_fails_the_open() {
-    let image = image_of_many();
+    let image = image_of(90);
     for (check, cache_bytes) in [(true, 1 << 20), (true, 0), (false, 1 << 20), (false, 0)] {
         for (counted, fails) in
             [(Counted::Reads, Fails::Once), (Counted::Reads, Fails::ForGood), (Counted::All, Fails::Once)]
