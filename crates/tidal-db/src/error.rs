@@ -253,7 +253,7 @@ pub enum Error {
     ThreadPanicked,
 
     /// A background thread could not be started.
-    #[error("the flush thread could not be started")]
+    #[error("a thread of the database could not be started")]
     Thread(#[source] std::io::Error),
 }
 
