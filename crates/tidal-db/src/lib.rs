@@ -57,6 +57,7 @@ mod apply;
 mod canary;
 mod checkpointer;
 mod clock;
+mod commit_waits;
 mod community;
 mod config;
 mod crosscheck;

@@ -146,6 +146,8 @@ pub(crate) struct LogState {
     pub(crate) in_flight: Option<InFlight>,
     pub(crate) durable_number: u64,
     pub(crate) durable_sequence: u64,
+    /// The first sequence on disk for which a background thread waits.
+    pub(crate) awaited_sequence: Option<u64>,
     pub(crate) newest_time_ns: u64,
     /// Of the rows beside the log, as they will be when everything staged is on disk.
     pub(crate) fingerprint: Fingerprint,
@@ -175,6 +177,7 @@ impl LogState {
             in_flight: None,
             durable_number: 0,
             durable_sequence: end.last_sequence,
+            awaited_sequence: None,
             newest_time_ns: end.newest_time_ns,
             fingerprint: end.fingerprint,
             checkpoint_floor: end.checkpoint_floor,

@@ -15,6 +15,7 @@ use tidal_storage::{Storage, WriteBatch};
 
 use crate::aggregates::Update;
 use crate::canary::Break;
+use crate::commit_waits::{CommitWaits, Woken};
 use crate::log_state::{Bounds, LogEnd, LogState, Origin, StagedSignal, Staging, StoredRow, Ticket};
 use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 use crate::{Error, Result};
@@ -32,8 +33,10 @@ pub(crate) struct UndurableRows {
 pub(crate) struct LogWriter {
     storage: Storage,
     state: Mutex<LogState>,
-    /// Told when a commit ended.
-    committed: Condvar,
+    /// Who waits for a commit to end.
+    commit_waits: CommitWaits,
+    /// Told when a commit ended with which the log is as long as was waited for.
+    grown: Condvar,
     /// Told when there is something for the flush thread to do.
     work: Condvar,
     /// Told when the stored aggregates have followed the log.
@@ -48,7 +51,8 @@ impl LogWriter {
         Self {
             storage,
             state: Mutex::new(LogState::new(end)),
-            committed: Condvar::new(),
+            commit_waits: CommitWaits::new(),
+            grown: Condvar::new(),
             work: Condvar::new(),
             checkpointed: Condvar::new(),
             resumed: Condvar::new(),
@@ -159,7 +163,10 @@ impl LogWriter {
                 return Err(Error::Latched { cause: Arc::clone(cause) });
             }
             if state.in_flight.is_some() {
-                state = self.committed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                match self.commit_waits.wait(state, ticket.0) {
+                    Woken::Durable => return Ok(()),
+                    Woken::AskLog => state = lock(&self.state),
+                }
                 continue;
             }
             match state.take_pending() {
@@ -172,12 +179,40 @@ impl LogWriter {
                 }
                 Err(cause) => state.failure = Some(Arc::new(cause)),
             }
-            self.committed.notify_all();
-            if state.failure.is_some() {
-                // No checkpoint will come that somebody could wait for.
-                self.checkpointed.notify_all();
+            let is_durable = state.durable_number >= ticket.0;
+            self.tell_of_end(state);
+            if is_durable {
+                return Ok(());
             }
+            state = lock(&self.state);
         }
+    }
+
+    /// Wakes whom the end of a commit concerns, without the log's lock, into which they would run.
+    fn tell_of_end(&self, mut state: MutexGuard<'_, LogState>) {
+        if state.failure.is_some() {
+            drop(state);
+            self.tell_of_failure();
+            return;
+        }
+        let notices = self.commit_waits.say_durable(state.durable_number);
+        let has_grown = state.awaited_sequence.is_some_and(|awaited| state.durable_sequence >= awaited);
+        if has_grown {
+            state.awaited_sequence = None;
+        }
+        drop(state);
+        self.commit_waits.send(notices);
+        if has_grown {
+            self.grown.notify_all();
+        }
+    }
+
+    /// Nothing that anybody waits for will come.
+    fn tell_of_failure(&self) {
+        self.commit_waits.fail();
+        self.grown.notify_all();
+        self.work.notify_all();
+        self.checkpointed.notify_all();
     }
 
     /// Commits, and answers also where the store panics: everybody waits for this answer.
@@ -203,7 +238,10 @@ impl LogWriter {
             if state.durable_sequence.saturating_sub(floor) >= interval {
                 return Some(state.durable_sequence);
             }
-            state = self.committed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let needed = floor.saturating_add(interval);
+            state.awaited_sequence =
+                Some(state.awaited_sequence.map_or(needed, |awaited| awaited.min(needed)));
+            state = self.grown.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -220,9 +258,7 @@ impl LogWriter {
         let mut state = lock(&self.state);
         state.failure.get_or_insert_with(|| Arc::new(cause));
         drop(state);
-        self.committed.notify_all();
-        self.work.notify_all();
-        self.checkpointed.notify_all();
+        self.tell_of_failure();
     }
 
     /// Waits until the disk, and the stored aggregates, are no further behind than is allowed.
@@ -293,7 +329,7 @@ impl LogWriter {
         let ticket = Ticket(state.pending_number);
         let flushed = writable.and_then(|()| self.commit_through(state, ticket));
         self.work.notify_all();
-        self.committed.notify_all();
+        self.grown.notify_all();
         self.checkpointed.notify_all();
         self.resumed.notify_all();
         flushed

@@ -132,7 +132,9 @@ impl TidalDb {
         match self.inner.durability {
             Durability::Immediate => {
                 self.inner.log.wait_durable(staged.ticket)?;
-                self.inner.log.wait_for_checkpoint()?;
+                if staged.must_wait {
+                    self.inner.log.wait_for_checkpoint()?;
+                }
             }
             Durability::Batched { .. } if staged.must_wait => {
                 self.inner.log.keep_within_bounds(staged.ticket)?;

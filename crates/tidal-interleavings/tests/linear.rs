@@ -14,6 +14,8 @@
 
 #[path = "linear/act.rs"]
 mod act;
+#[path = "linear/crowd.rs"]
+mod crowd;
 #[path = "linear/failing.rs"]
 mod failing;
 #[path = "linear/log.rs"]
@@ -53,6 +55,27 @@ fn on_a_failing_disk_schedules_of_few_preemptions_have_one_order_and_an_end() {
     Schedules::asked_for(SCHEDULES).of(failing::act_out).run(By::FewPreemptions);
 }
 
+#[test]
+fn callers_who_share_commits_have_one_order_and_an_end() {
+    for by in [By::Random, By::FewPreemptions] {
+        Schedules::asked_for(SCHEDULES).of(crowd::act_out).run(by);
+    }
+}
+
+#[test]
+fn callers_who_share_commits_on_a_failing_disk_have_one_order_and_an_end() {
+    for by in [By::Random, By::FewPreemptions] {
+        Schedules::asked_for(SCHEDULES).of(crowd::act_out_on_failing_disk).run(by);
+    }
+}
+
+#[test]
+fn callers_who_share_commits_when_the_database_is_closed_have_an_end_in_order() {
+    for by in [By::Random, By::FewPreemptions] {
+        Schedules::asked_for(SCHEDULES).of(crowd::act_out_closing).run(by);
+    }
+}
+
 /// Both schedulers must find the break within what they try where nobody asks for more.
 fn found(broken: Break, said: &[&str]) {
     found_in(Schedules::at_most(SCHEDULES), broken, said);
@@ -78,7 +101,7 @@ fn on_a_failing_disk_a_failed_rejoin_that_is_published_is_found() {
 
 #[test]
 fn the_racy_gate_is_found() {
-    found(Break::RacyGate, &["no order of the calls", "after Some(Leave)"]);
+    found(Break::RacyGate, &["no order of the calls", "after Some(Leave)", "kind: Forwarded"]);
 }
 
 #[test]
@@ -88,7 +111,7 @@ fn a_permit_for_each_scope_is_found() {
 
 #[test]
 fn a_permit_that_ends_before_the_aggregates_is_found() {
-    found(Break::PermitEndsEarly, &["no order of the calls", "after Some(Leave)"]);
+    found(Break::PermitEndsEarly, &["no order of the calls", "after Some(Leave)", "kind: Forwarded"]);
 }
 
 #[test]

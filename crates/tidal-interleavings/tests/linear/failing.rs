@@ -126,7 +126,8 @@ pub fn act_out(image: &[u8], broken: Option<Break>) -> Seen<usize> {
     seen_in(&program, image, broken).map_err(|said| format!("{said}\nin {program:?}, on a failing disk"))
 }
 
-fn seen_in(program: &Program, image: &[u8], broken: Option<Break>) -> Seen<usize> {
+/// The same for a program that is given.
+pub fn seen_in(program: &Program, image: &[u8], broken: Option<Break>) -> Seen<usize> {
     let medium =
         Arc::new(Failing { bytes: MemoryMedium::from_bytes(image.to_vec()), left: AtomicI64::new(i64::MAX) });
     let storage = ok(Storage::options().check_integrity(false).open_on(medium.clone()))?;

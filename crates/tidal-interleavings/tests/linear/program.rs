@@ -69,6 +69,25 @@ impl Program {
         let threads = vec![vec![(user, Act::Rejoin)], vec![late; 3]];
         Self { mode, before: vec![(user, Act::Leave)], threads }
     }
+
+    /// Enough callers for one commit under way and several who wait for each, and nobody who does not wait.
+    pub fn crowd() -> Self {
+        let mut dice = thread_rng();
+        let mode = if dice.gen_range(0..4) == 0 { Mode::WithBackground } else { Mode::Immediate };
+        let threads_len = dice.gen_range(4..=6);
+        let threads = (0..threads_len).map(|_| {
+            let part = (0..dice.gen_range(1..=2)).map(|_| {
+                let act = match dice.gen_range(0..6) {
+                    0..=3 => Act::Signal { at_ns: None },
+                    4 => Act::Leave,
+                    _ => Act::Rejoin,
+                };
+                (USERS[dice.gen_range(0..USERS.len())], act)
+            });
+            part.collect()
+        });
+        Self { mode, before: Vec::new(), threads: threads.collect() }
+    }
 }
 
 fn thrown_act(dice: &mut impl Rng, only_transitions: bool) -> Act {

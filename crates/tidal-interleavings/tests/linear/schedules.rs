@@ -144,7 +144,8 @@ fn act_out(image: &[u8], broken: Option<Break>) -> Seen<usize> {
     seen.map_err(|said| format!("{said}\nin {program:?}"))
 }
 
-fn seen_in(program: &Program, image: &[u8], broken: Option<Break>) -> Seen<usize> {
+/// The same for a program that is given.
+pub fn seen_in(program: &Program, image: &[u8], broken: Option<Break>) -> Seen<usize> {
     let stage = Arc::new(Stage::new(image, program.mode, broken));
     for (user, act) in &program.before {
         stage.call(*user, *act)?;
