@@ -9,7 +9,8 @@ use crate::run::Run;
 
 const CALLERS: u64 = 64;
 const BOUNDED_BY: &str = "What 64 callers record while one commit runs is the next one; beside the disk it is the \
-                          wake-up of 64 threads on two processors.";
+                          wake-up of 64 threads on two processors. Waking only whom the end of a commit concerns made \
+                          it twice as fast.";
 
 pub(crate) fn run(run: &Run) {
     let rounds = run.scale.pick(11, 3);
