@@ -27,7 +27,15 @@ pub(crate) enum Woken {
 pub(crate) struct Notices {
     next_number: u64,
     has_leader: bool,
-    has_callers: bool,
+    /// How many waited for the commit that ended.
+    pub(crate) callers: usize,
+}
+
+impl Notices {
+    /// Whether anybody waited for this commit or the next.
+    pub(crate) fn has_company(self) -> bool {
+        self.callers > 0 || self.has_leader
+    }
 }
 
 #[derive(Debug)]
@@ -88,17 +96,17 @@ impl CommitWaits {
     /// The commit `number` is on disk. Said under the log's lock, with none under way.
     pub(crate) fn say_durable(&self, number: u64) -> Notices {
         let next_number = number + 1;
-        let has_callers = {
+        let callers = {
             let mut waiting = lock(&self.place(number).waiting);
             waiting.durable_number = number;
-            waiting.callers > 0
+            waiting.callers
         };
         let mut next = lock(&self.place(next_number).waiting);
         let has_leader = next.callers > 0;
         if has_leader {
             next.number_to_lead = Some(next_number);
         }
-        Notices { next_number, has_leader, has_callers }
+        Notices { next_number, has_leader, callers }
     }
 
     /// Wakes whom the end of a commit concerns; the next commit comes first, since all others wait for it in the end.
@@ -108,7 +116,7 @@ impl CommitWaits {
             // all of them is under way, and tells who is meant.
             self.place(notices.next_number).told.notify_one();
         }
-        if notices.has_callers {
+        if notices.callers > 0 {
             self.place(notices.next_number + 1).told.notify_all();
         }
     }
@@ -119,5 +127,71 @@ impl CommitWaits {
             lock(&place.waiting).has_failed = true;
             place.told.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::{Duration, Instant};
+
+    use super::{CommitWaits, Woken};
+    use crate::sync::{lock, thread};
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Calls `told` once `len` callers wait for `number`, and returns how the waits ended that did end.
+    fn ends_of(number: u64, len: usize, told: impl FnOnce(&CommitWaits)) -> Vec<Woken> {
+        let waits = CommitWaits::new();
+        let (sender, ends) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..len {
+                let (sender, waits) = (sender.clone(), &waits);
+                scope.spawn(move || sender.send(waits.wait((), number)));
+            }
+            while lock(&waits.place(number).waiting).callers < len {
+                thread::yield_now();
+            }
+            told(&waits);
+            let ends = (0..len).map_while(|_| ends.recv_timeout(PATIENCE).ok()).collect();
+            // Ends what is left, so that a notice that is missing fails the test and does not hang it.
+            waits.fail();
+            ends
+        })
+    }
+
+    #[test]
+    fn all_who_wait_for_a_commit_are_told_that_it_is_on_disk() {
+        let ends = ends_of(4, 3, |waits| waits.send(waits.say_durable(4)));
+        assert_eq!(ends, [Woken::Durable; 3]);
+    }
+
+    #[test]
+    fn one_who_waits_for_the_next_commit_is_woken_to_make_it() {
+        let mut left = 0;
+        let ends = ends_of(5, 3, |waits| {
+            waits.send(waits.say_durable(4));
+            let began_at = Instant::now();
+            while lock(&waits.odd.waiting).callers == 3 && began_at.elapsed() < PATIENCE {
+                thread::yield_now();
+            }
+            left = lock(&waits.odd.waiting).callers;
+            waits.send(waits.say_durable(5));
+        });
+        assert_eq!(left, 2, "the others sleep on");
+        assert_eq!(ends.iter().filter(|end| **end == Woken::AskLog).count(), 1, "{ends:?}");
+        assert_eq!(ends.len(), 3);
+    }
+
+    #[test]
+    fn a_failure_wakes_who_waits_for_any_commit() {
+        for number in [4, 5] {
+            assert_eq!(ends_of(number, 2, CommitWaits::fail), [Woken::AskLog; 2]);
+        }
+    }
+
+    #[test]
+    fn a_caller_alone_has_no_company() {
+        assert!(!CommitWaits::new().say_durable(4).has_company());
     }
 }

@@ -144,6 +144,10 @@ pub(crate) struct LogState {
     /// The number that `pending` will have as a commit.
     pub(crate) pending_number: u64,
     pub(crate) in_flight: Option<InFlight>,
+    /// Whether a caller who is to commit lets others stage first.
+    pub(crate) is_gathering: bool,
+    /// So many will be staged for the next commit if all come again whom the last one woke.
+    pub(crate) expected_events: usize,
     pub(crate) durable_number: u64,
     pub(crate) durable_sequence: u64,
     /// The first sequence on disk for which a background thread waits.
@@ -175,6 +179,8 @@ impl LogState {
             withheld: end.withheld,
             pending_number: 1,
             in_flight: None,
+            is_gathering: false,
+            expected_events: 0,
             durable_number: 0,
             durable_sequence: end.last_sequence,
             awaited_sequence: None,

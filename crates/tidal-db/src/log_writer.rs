@@ -1,6 +1,6 @@
 //! The one ordered log: entries get their sequence here, and shared commits carry them to disk.
 //!
-//! Nothing is called from under the log's lock but the interner, and it is not held across a commit;
+//! Nothing is called from under the log's lock but the interner and `commit_waits`, and it is not held across a commit;
 //! the order of locks stands at the head of `db.rs`.
 //!
 //! A commit takes along everything staged before it, so what survives a crash is a prefix of the
@@ -17,8 +17,14 @@ use crate::aggregates::Update;
 use crate::canary::Break;
 use crate::commit_waits::{CommitWaits, Woken};
 use crate::log_state::{Bounds, LogEnd, LogState, Origin, StagedSignal, Staging, StoredRow, Ticket};
-use crate::sync::{Condvar, Mutex, MutexGuard, lock};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, yield_within};
 use crate::{Error, Result};
+
+/// How often a caller who gathers looks in vain for more: some microseconds, where a commit is a hundred or more.
+const MAX_IDLE_YIELDS: u32 = 32;
+
+/// How long they gather at most: on a busy machine whoever yields is not back at once.
+const MAX_GATHERING: Duration = Duration::from_micros(500);
 
 /// Entries that are not yet known to be on disk, as rows, and the sequence after which they begin.
 #[derive(Debug)]
@@ -162,12 +168,18 @@ impl LogWriter {
             if let Some(cause) = &state.failure {
                 return Err(Error::Latched { cause: Arc::clone(cause) });
             }
-            if state.in_flight.is_some() {
+            if state.in_flight.is_some() || state.is_gathering {
                 match self.commit_waits.wait(state, ticket.0) {
                     Woken::Durable => return Ok(()),
                     Woken::AskLog => state = lock(&self.state),
                 }
                 continue;
+            }
+            if state.expected_events > state.pending.events {
+                state = self.gather(state);
+                if state.failure.is_some() {
+                    continue;
+                }
             }
             match state.take_pending() {
                 Ok((batch, commit)) => {
@@ -188,6 +200,26 @@ impl LogWriter {
         }
     }
 
+    /// Lets those whom the last commit woke stage what they have next, so that one commit takes all of it. Whoever
+    /// stages meanwhile waits for the caller.
+    fn gather<'a>(&'a self, mut state: MutexGuard<'a, LogState>) -> MutexGuard<'a, LogState> {
+        let began_at = Instant::now();
+        state.is_gathering = true;
+        let mut idle_yields = 0;
+        while state.pending.events < state.expected_events && idle_yields < MAX_IDLE_YIELDS {
+            let before = state.pending.events;
+            drop(state);
+            let is_in_time = yield_within(began_at, MAX_GATHERING);
+            state = lock(&self.state);
+            if !is_in_time {
+                break;
+            }
+            idle_yields = if state.pending.events == before { idle_yields + 1 } else { 0 };
+        }
+        state.is_gathering = false;
+        state
+    }
+
     /// Wakes whom the end of a commit concerns, without the log's lock, into which they would run.
     fn tell_of_end(&self, mut state: MutexGuard<'_, LogState>) {
         if state.failure.is_some() {
@@ -196,6 +228,9 @@ impl LogWriter {
             return;
         }
         let notices = self.commit_waits.say_durable(state.durable_number);
+        // Who made the commit may come again as well. Of one caller alone nobody expects more.
+        state.expected_events =
+            if notices.has_company() { state.pending.events + notices.callers + 1 } else { 0 };
         let has_grown = state.awaited_sequence.is_some_and(|awaited| state.durable_sequence >= awaited);
         if has_grown {
             state.awaited_sequence = None;

@@ -12,6 +12,7 @@ mod scheduled;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 #[cfg(not(shuttle))]
 pub(crate) use std::{
@@ -43,6 +44,13 @@ pub(crate) fn is_poisoned<T>(mutex: &Mutex<T>) -> bool {
     // The scheduler's lock tells only who asks for it.
     #[cfg(shuttle)]
     return matches!(mutex.try_lock(), Err(std::sync::TryLockError::Poisoned(_)));
+}
+
+/// Lets other threads go on. Says whether `limit` is not over yet, counted from `began_at`.
+pub(crate) fn yield_within(began_at: Instant, limit: Duration) -> bool {
+    thread::yield_now();
+    // Under the scheduler nothing depends on the time, so that a schedule can be repeated.
+    cfg!(shuttle) || began_at.elapsed() < limit
 }
 
 /// One turn per key: whoever holds it is the only one who changes what the key stands for.

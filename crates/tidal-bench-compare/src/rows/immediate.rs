@@ -8,9 +8,8 @@ use tidal_db::{Scope, TidalDb, Weight};
 use crate::run::Run;
 
 const CALLERS: u64 = 64;
-const BOUNDED_BY: &str = "What 64 callers record while one commit runs is the next one; beside the disk it is the \
-                          wake-up of 64 threads on two processors. Waking only whom the end of a commit concerns made \
-                          it twice as fast.";
+const BOUNDED_BY: &str = "One commit carries what all 64 callers recorded since the last. Beside the disk it is the \
+                          wake-up of 64 threads on two processors: each is switched to once a signal.";
 
 pub(crate) fn run(run: &Run) {
     let rounds = run.scale.pick(11, 3);
