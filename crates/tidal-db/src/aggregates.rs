@@ -13,22 +13,14 @@ mod view;
 use std::ops::Deref;
 use std::sync::TryLockError;
 
-use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType, SignalTypeId};
+pub(crate) use tidal_entities::AggregateKey;
+use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType};
 
 pub(crate) use self::update::Update;
 pub(crate) use self::view::AggregateView;
 use crate::log_writer::LogWriter;
 use crate::sync::{Mutex, MutexGuard, is_poisoned};
 use crate::{Error, Result, TidalDb};
-
-/// Which aggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct AggregateKey {
-    // In the order of the stored keys.
-    pub(crate) item: u64,
-    pub(crate) scope: ScopeId,
-    pub(crate) signal_type: SignalTypeId,
-}
 
 /// So many additions are worth making at once; a reader finds hardly more to do than this. Few enough under the
 /// scheduler for two signals to make them.

@@ -1,34 +1,42 @@
-//! Stored aggregates follow the log, in slices beside it.
+//! Stored aggregates follow the log, beside it.
 //!
-//! A checkpoint reads what the log says after the last one and adds it to the stored aggregates.
-//! It never looks at the aggregates in memory, so no signal waits for it, and what it stores is by
-//! construction what the log says up to the aggregate's mark. Each slice is a commit of its own,
-//! short enough that a leave behind it waits for milliseconds. When the process ends between two
-//! slices, some aggregates are at the target already; the next open reads their marks.
+//! A checkpoint reads what the log on disk says after the last one, adds it up and writes it as a run: sorted, in one
+//! go, and without a look at what is stored. It never looks at the aggregates in memory either, so no signal waits
+//! for it, and what the runs add up to is by construction what the log says up to the floor. Runs that have become
+//! small beside those before them are merged. Everything is done in slices, each a commit of its own, short enough
+//! that a leave behind it waits for milliseconds; the commit of the last slice says in the checkpoint that the run is
+//! whole. Rows of any other run count for nothing and are removed, in slices too.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tidal_entities::{
-    AggregateState, Checkpoint, Contribution, LogEntry, Schema, SignalEntry, aggregate_key, checkpoint_key,
-    decode_aggregate, encode_aggregate, encode_checkpoint,
+    AggregateState, Checkpoint, Contribution, LogEntry, Schema, SignalEntry, checkpoint_key,
+    encode_checkpoint,
 };
 use tidal_storage::{Partition, Storage, WriteBatch};
 
+use crate::aggregate_merge::{AggregateMerge, Merged, first_to_merge};
+use crate::aggregate_output::AggregateOutput;
 use crate::aggregates::AggregateKey;
 use crate::canary::{Break, Canary};
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
+use crate::run_table::RunTable;
 use crate::scopes::Interner;
-use crate::sync::{Mutex, lock};
 use crate::{Error, Result};
 
-/// Aggregates a commit: some milliseconds of the one writer there is.
-const SLICE_AGGREGATES: usize = 4_000;
+/// Rows of a commit, 1 MiB: some milliseconds of the one writer there is.
+const SLICE_ROWS: usize = 64;
 
-/// Bytes of rows after which a commit is made as well, since a row with windows is up to a hundred times as long.
-const SLICE_BYTES: usize = 1 << 20;
+/// Rows that one commit removes, for each that one would write: their pages are not written.
+const REMOVED_PER_ROW: usize = 4;
+
+/// Slices of merges and removals for each that a checkpoint wrote, where the log does not wait. Merges write a run
+/// some five times before it is a small part of the whole, so they keep up even so.
+const TIDY_SLICES_PER_SLICE: usize = 8;
 
 /// Additions a checkpoint, and at most those of one row of the log more: bounds its memory. 24 bytes each and 32 for
 /// each signal are 224 megabytes, if no signal is forwarded. The more it takes at once, the fewer times it stores an
@@ -47,40 +55,78 @@ struct Additions {
 /// Brings the stored aggregates after the log. There is one for each database on disk.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
-    pub(crate) storage: Storage,
-    pub(crate) schema: Arc<Schema>,
-    pub(crate) interner: Arc<Interner>,
-    pub(crate) log: Arc<LogWriter>,
-    pub(crate) checkpoint: Checkpoint,
-    /// Held while a checkpoint is made: whoever has it sees the stored aggregates between two.
-    pub(crate) turn: Arc<Mutex<()>>,
+    storage: Storage,
+    schema: Arc<Schema>,
+    interner: Arc<Interner>,
+    log: Arc<LogWriter>,
+    checkpoint: Checkpoint,
     /// A checkpoint begins when the log is so many entries ahead.
-    pub(crate) interval: u64,
-    pub(crate) canary: Canary,
+    interval: u64,
+    canary: Canary,
+    slice_rows: usize,
+    merge: Option<AggregateMerge>,
+    /// Runs whose rows are to be removed.
+    gone: VecDeque<u64>,
 }
 
 impl Checkpointer {
+    /// Reads which rows an interrupted process left. Part of the open: what cannot be read fails it, and the thread
+    /// touches the store only once the log is ahead.
+    pub(crate) fn prepare(
+        storage: Storage,
+        schema: Arc<Schema>,
+        interner: Arc<Interner>,
+        log: Arc<LogWriter>,
+        checkpoint: Checkpoint,
+        interval: u64,
+        canary: Canary,
+    ) -> Result<Self> {
+        // Short checkpoints have slices too, so that tests need no long ones.
+        let slice_rows = usize::try_from(interval / 1_024).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
+        let mut gone = VecDeque::new();
+        for number in RunTable::Aggregates.numbers(&storage)? {
+            if !checkpoint.runs.iter().any(|run| run.number == number) {
+                gone.push_back(number);
+            }
+        }
+        let merge = None;
+        Ok(Self { storage, schema, interner, log, checkpoint, interval, canary, slice_rows, merge, gone })
+    }
+
     /// Makes checkpoints until the database is closed or a commit fails. Runs on its own thread.
     pub(crate) fn run(mut self) {
-        while let Some(durable_sequence) = self.log.wait_for_log(self.checkpoint.floor, self.interval) {
-            let turn = Arc::clone(&self.turn);
-            let _held = lock(&turn);
-            match self.advance(durable_sequence) {
-                Ok(()) => self.log.checkpointed(self.checkpoint.floor),
-                // The next open goes on with what is left.
-                Err(Error::Closed | Error::Latched { .. }) => return,
-                Err(error) => {
-                    self.log.fail(error);
-                    return;
+        match self.follow_log() {
+            // The next open goes on with what is left.
+            Ok(()) | Err(Error::Closed | Error::Latched { .. }) => {}
+            Err(error) => self.log.fail(error),
+        }
+    }
+
+    fn follow_log(&mut self) -> Result<()> {
+        loop {
+            let mut slices_owed = 0;
+            if self.is_log_ahead() {
+                slices_owed = TIDY_SLICES_PER_SLICE * self.advance(self.log.durable_sequence())?;
+                self.log.checkpointed(self.checkpoint.floor);
+            }
+            while self.tidy_up()? {
+                slices_owed = slices_owed.saturating_sub(1);
+                if slices_owed == 0 && self.is_log_ahead() {
+                    break;
                 }
+            }
+            if !self.is_log_ahead() && self.log.wait_for_log(self.checkpoint.floor, self.interval).is_none() {
+                return Ok(());
             }
         }
     }
 
-    /// Makes one checkpoint, or goes on with the one that was under way.
-    fn advance(&mut self, durable_sequence: u64) -> Result<()> {
-        let is_resumed = self.checkpoint.target > self.checkpoint.floor;
-        let goal = if is_resumed { self.checkpoint.target } else { durable_sequence };
+    fn is_log_ahead(&self) -> bool {
+        self.log.durable_sequence().saturating_sub(self.checkpoint.floor) >= self.interval
+    }
+
+    /// Makes one checkpoint; returns how many slices it wrote.
+    fn advance(&mut self, goal: u64) -> Result<usize> {
         let mut withheld = self.checkpoint.withheld;
         let additions = RefCell::new(Additions::default());
         let reached = visit_entries(
@@ -93,85 +139,90 @@ impl Checkpointer {
                 }
                 additions.borrow_mut().note(&self.schema, &self.interner, sequence, &signal)
             },
-            |sequence| {
-                let is_full = !is_resumed && additions.borrow().is_full();
-                sequence >= goal || is_full || self.log.check_writable().is_err()
-            },
+            |sequence| sequence >= goal || additions.borrow().is_full() || self.log.check_writable().is_err(),
         )?;
         self.log.check_writable()?;
-        if is_resumed && reached != goal {
-            return Err(Error::damaged(format!(
-                "a checkpoint was under way to sequence {goal}, but no row of the log ends there"
-            )));
-        }
-        self.checkpoint.target = reached;
-        self.store(additions.into_inner())?;
+        let (slices, output) = self.write_sums(additions.into_inner())?;
         self.canary.strike(Break::CheckpointPanics);
-        self.checkpoint = Checkpoint { floor: reached, withheld, ..self.checkpoint };
-        let mut last = WriteBatch::new();
-        put_checkpoint(&mut last, &self.checkpoint);
-        Ok(self.storage.commit(last)?)
+        let (slice, run) = output.finish();
+        self.checkpoint.runs.extend(run);
+        (self.checkpoint.floor, self.checkpoint.withheld) = (reached, withheld);
+        self.commit(slice)?;
+        Ok(slices + 1)
     }
 
-    /// Stores the aggregates in slices; each says that the checkpoint is on its way.
-    fn store(&mut self, additions: Additions) -> Result<()> {
+    /// Writes what the log adds to each aggregate, but for the last slice.
+    fn write_sums(&mut self, additions: Additions) -> Result<(usize, AggregateOutput)> {
         let Additions { contributions, mut by_aggregate } = additions;
         by_aggregate.sort_unstable();
-        let mut aggregates = by_aggregate.chunk_by(|a, b| a.0 == b.0).peekable();
-        while aggregates.peek().is_some() {
-            let several: Vec<_> = aggregates.by_ref().take(SLICE_AGGREGATES).collect();
-            self.store_slices(&several, &contributions)?;
-        }
-        Ok(())
-    }
-
-    /// Adds to stored aggregates what they do not hold yet.
-    fn store_slices(
-        &mut self,
-        aggregates: &[&[(AggregateKey, u32)]],
-        contributions: &[Contribution],
-    ) -> Result<()> {
-        let target = self.checkpoint.target;
-        let keys: Vec<_> = aggregates
-            .iter()
-            .filter_map(|additions| additions.first())
-            .map(|(key, _)| aggregate_key(key.item, key.scope, key.signal_type))
-            .collect();
-        let stored = self.storage.items_engine().get_each(&keys)?;
-        let mut slice = WriteBatch::new();
-        let mut slice_bytes = 0;
-        for ((key, stored), additions) in keys.iter().zip(stored).zip(aggregates) {
-            let mut state = AggregateState::default();
-            if let Some(value) = &stored {
-                let (mark, found) = decode_aggregate(key, value).map_err(|cause| {
-                    Error::damaged_view("a stored aggregate does not decode", Some(cause))
-                })?;
-                // Stored by the same checkpoint, before it was interrupted. Marks between floor and
-                // target there are none.
-                if mark == target {
-                    continue;
-                }
-                self.checkpoint.aggregates.remove_aggregate(key, value);
-                state = found;
-            }
-            let contributions = additions.iter().filter_map(|(_, nth)| contributions.get(*nth as usize));
-            contributions.for_each(|contribution| state.add_contribution(contribution));
-            let value = encode_aggregate(key, target, &state);
-            self.checkpoint.aggregates.add_aggregate(key, &value);
-            slice.put(Partition::Items, key, &value);
-            slice_bytes += value.len();
-            if slice_bytes >= SLICE_BYTES {
-                self.commit_slice(std::mem::take(&mut slice))?;
-                slice_bytes = 0;
+        let mut output = self.begin_run();
+        let mut slices = 0;
+        for same in by_aggregate.chunk_by(|a, b| a.0 == b.0) {
+            let Some((key, _)) = same.first() else { continue };
+            let mut sum = AggregateState::default();
+            let contributions = same.iter().filter_map(|(_, nth)| contributions.get(*nth as usize));
+            contributions.for_each(|contribution| sum.add_contribution(contribution));
+            if let Some(slice) = output.push(*key, &sum) {
+                self.commit(slice)?;
+                slices += 1;
             }
         }
-        if slice.is_empty() { Ok(()) } else { self.commit_slice(slice) }
+        Ok((slices, output))
     }
 
-    /// A close waits for one commit at most, and not for all that a checkpoint has to store.
-    fn commit_slice(&self, mut slice: WriteBatch) -> Result<()> {
+    fn begin_run(&mut self) -> AggregateOutput {
+        let number = self.checkpoint.next_number;
+        self.checkpoint.next_number += 1;
+        AggregateOutput::new(number, self.slice_rows)
+    }
+
+    fn begin_merge(&mut self) -> Result<Option<AggregateMerge>> {
+        let Some(first) = first_to_merge(&self.checkpoint.runs) else { return Ok(None) };
+        let output = self.begin_run();
+        let runs = self.checkpoint.runs.get(first..).unwrap_or_default();
+        AggregateMerge::new(&self.storage, runs, output).map(Some)
+    }
+
+    /// Removes or merges one slice; `false` if there is nothing of either to do.
+    fn tidy_up(&mut self) -> Result<bool> {
+        if let Some(number) = self.gone.front().copied() {
+            let rows = self.slice_rows * REMOVED_PER_ROW;
+            let slice = RunTable::Aggregates.removal(&self.storage, number, rows)?;
+            if slice.is_empty() {
+                self.gone.pop_front();
+            } else {
+                self.commit(slice)?;
+            }
+            return Ok(true);
+        }
+        let Some(merge) = self.merge.take().map_or_else(|| self.begin_merge(), |merge| Ok(Some(merge)))?
+        else {
+            return Ok(false);
+        };
+        match merge.step(&self.storage)? {
+            Merged::Slice(slice, rest) => {
+                self.merge = Some(rest);
+                self.commit(slice)?;
+            }
+            Merged::Whole(slice, run, replaced) => {
+                let runs = &mut self.checkpoint.runs;
+                let is_replaced = |number| replaced.contains(&number);
+                let position = runs.iter().position(|run| is_replaced(run.number)).unwrap_or(0);
+                runs.retain(|run| !is_replaced(run.number));
+                runs.insert(position, run);
+                self.commit(slice)?;
+                self.gone.extend(replaced);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A close waits for one commit at most, and not for all that a checkpoint has to store. Each says the checkpoint
+    /// too: rows without one are damage, and no number is given twice.
+    fn commit(&self, mut slice: WriteBatch) -> Result<()> {
         self.log.check_writable()?;
-        put_checkpoint(&mut slice, &self.checkpoint);
+        let key = checkpoint_key();
+        slice.put(Partition::System, &key, &encode_checkpoint(&key, &self.checkpoint));
         Ok(self.storage.commit(slice)?)
     }
 }
@@ -198,9 +249,4 @@ impl Additions {
         self.contributions.extend(last);
         Ok(())
     }
-}
-
-fn put_checkpoint(batch: &mut WriteBatch, checkpoint: &Checkpoint) {
-    let key = checkpoint_key();
-    batch.put(Partition::System, &key, &encode_checkpoint(&key, checkpoint));
 }

@@ -79,8 +79,6 @@ pub(crate) struct Inner {
 
     pub(crate) transition_turns: Turns<u64>,
     pub(crate) source_turns: Turns<String>,
-    /// Held while a checkpoint is made.
-    pub(crate) checkpoint_turn: Arc<Mutex<()>>,
     pub(crate) log: Arc<LogWriter>,
     pub(crate) storage: Storage,
     /// Keeps a second database from being opened over a clone of `storage`.
@@ -212,7 +210,6 @@ impl TidalDb {
                 aggregates: Aggregates::new(view),
                 transition_turns: Turns::new(),
                 source_turns: Turns::new(),
-                checkpoint_turn: Arc::default(),
                 log,
                 storage,
                 _claim: claim,
@@ -234,16 +231,15 @@ impl TidalDb {
             inner.start("tidal-flush", move || log.run_flusher(max_events, max_delay))?;
         }
         if let Some(recovery_entries) = inner.recovery_entries {
-            let checkpointer = Checkpointer {
-                storage: inner.storage.clone(),
-                schema: Arc::clone(&inner.schema),
-                interner: Arc::clone(&inner.interner),
-                log: Arc::clone(&inner.log),
+            let checkpointer = Checkpointer::prepare(
+                inner.storage.clone(),
+                Arc::clone(&inner.schema),
+                Arc::clone(&inner.interner),
+                Arc::clone(&inner.log),
                 checkpoint,
-                turn: Arc::clone(&inner.checkpoint_turn),
-                interval: (recovery_entries / 4).max(1),
-                canary: inner.canary,
-            };
+                (recovery_entries / 4).max(1),
+                inner.canary,
+            )?;
             inner.start("tidal-checkpoint", move || checkpointer.run())?;
             let (storage, log) = (inner.storage.clone(), Arc::clone(&inner.log));
             let maker = RunMaker::prepare(storage, log, runs, inner.run_entries, inner.canary)?;

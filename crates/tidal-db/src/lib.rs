@@ -51,6 +51,8 @@
 //!
 //! No server, no query language, no recommendations. One process at a time has a database open.
 
+mod aggregate_merge;
+mod aggregate_output;
 mod aggregates;
 mod apply;
 #[cfg_attr(feature = "bench-without-gate", allow(dead_code, reason = "breaks of a gate that is not there"))]
@@ -88,11 +90,13 @@ mod run_check;
 mod run_maker;
 mod run_merge;
 mod run_output;
+mod run_table;
 mod runs;
 mod scopes;
 mod shards;
 mod signals;
 mod state_rebuild;
+mod stored_aggregates;
 mod stored_schema;
 mod sync;
 mod top_items;

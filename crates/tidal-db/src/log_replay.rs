@@ -1,18 +1,13 @@
 //! The aggregates: those that were stored, and what the log says since.
 
-use std::collections::HashMap;
-
-use tidal_entities::{
-    Checkpoint, Contribution, Fingerprint, LogEntry, Schema, ScopeId, SignalEntry, WithheldCounts,
-    decode_aggregate, parse_aggregate_key,
-};
-use tidal_keys::Tag;
+use tidal_entities::{Checkpoint, Contribution, LogEntry, Schema, ScopeId, SignalEntry, WithheldCounts};
 use tidal_storage::Storage;
 
 use crate::aggregates::{AggregateKey, AggregateView};
 use crate::log_rows::{LogHead, visit_entries};
 use crate::scopes::Interner;
 use crate::state_rebuild::read_checkpoint;
+use crate::stored_aggregates::StoredAggregates;
 use crate::{Error, Result};
 
 /// What the entries after the checkpoint came to.
@@ -38,18 +33,15 @@ pub(crate) fn rebuild_aggregates(
         read => read?,
     };
     // The log has lost its end, which nothing can be made from.
-    if checkpoint.target > head.last_sequence {
+    if checkpoint.floor > head.last_sequence {
         return Err(Error::damaged(format!(
-            "the log ends at sequence {}, but a checkpoint was on its way to {}",
-            head.last_sequence, checkpoint.target
+            "the log ends at sequence {}, but a checkpoint has followed it to {}",
+            head.last_sequence, checkpoint.floor
         )));
     }
-    let (checkpoint, ahead) = if anew {
-        (Checkpoint::default(), HashMap::new())
-    } else {
-        (checkpoint, restore_aggregates(storage, schema, interner, view, &checkpoint)?)
-    };
-    let replayed = replay_log(storage, schema, interner, view, &checkpoint, &ahead)?;
+    let checkpoint = if anew { Checkpoint::default() } else { checkpoint };
+    restore_aggregates(storage, schema, interner, view, &checkpoint)?;
+    let replayed = replay_log(storage, schema, interner, view, &checkpoint)?;
     if replayed.last_sequence != head.last_sequence {
         return Err(Error::damaged(format!(
             "the log ends at sequence {}, but after the checkpoint at {} only {} is reached",
@@ -59,24 +51,18 @@ pub(crate) fn rebuild_aggregates(
     Ok((checkpoint, replayed))
 }
 
-/// Reads the stored aggregates into memory. Returns the marks of those that are ahead of the floor,
-/// since a checkpoint was under way when the process ended.
+/// Reads the stored aggregates into memory.
 fn restore_aggregates(
     storage: &Storage,
     schema: &Schema,
     interner: &Interner,
     view: &mut AggregateView,
     checkpoint: &Checkpoint,
-) -> Result<HashMap<AggregateKey, u64>> {
-    let mut ahead = HashMap::new();
-    let mut found = Fingerprint::default();
+) -> Result<()> {
     let scope_count = interner.scopes_len();
-    for row in storage.items_engine().scan_tag(Tag::SignalState)? {
-        let (key, value) = row?;
-        let undecodable = |cause| Error::damaged_view("a stored aggregate does not decode", Some(cause));
-        let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
-        let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
-        found.add_aggregate(&key, &value);
+    let mut stored = StoredAggregates::of(storage, &checkpoint.runs)?;
+    while let Some((key, state)) = stored.next(storage)? {
+        let AggregateKey { item, scope, signal_type } = key;
         let what = || {
             format!(
                 "the stored aggregate of item {item}, scope {} and signal type {}",
@@ -93,26 +79,9 @@ fn restore_aggregates(
             let what = format!("{} {kept}, but its type says otherwise", what());
             return Err(Error::damaged_view(what, None));
         }
-        let key = AggregateKey { item, scope, signal_type };
-        if mark > checkpoint.floor {
-            if mark != checkpoint.target {
-                let what = format!(
-                    "{} is marked {mark}, but the checkpoint stands at {} on its way to {}",
-                    what(),
-                    checkpoint.floor,
-                    checkpoint.target
-                );
-                return Err(Error::damaged_view(what, None));
-            }
-            ahead.insert(key, mark);
-        }
         view.restore(key, state);
     }
-    if found != checkpoint.aggregates {
-        let what = "the stored aggregates are not those of the checkpoint; one is lost or old";
-        return Err(Error::damaged_view(what, None));
-    }
-    Ok(ahead)
+    Ok(())
 }
 
 /// Adds the signals after the checkpoint to the scopes that took them.
@@ -122,7 +91,6 @@ fn replay_log(
     interner: &Interner,
     view: &mut AggregateView,
     checkpoint: &Checkpoint,
-    ahead: &HashMap<AggregateKey, u64>,
 ) -> Result<Replayed> {
     let mut replayed = Replayed { withheld: checkpoint.withheld, ..Replayed::default() };
     replayed.last_sequence = visit_entries(
@@ -135,9 +103,7 @@ fn replay_log(
                 replayed.withheld.add(reason);
             }
             for_each_aggregate(schema, interner, sequence, &signal, |key, contribution| {
-                if ahead.get(&key).is_none_or(|mark| sequence > *mark) {
-                    view.add(key, contribution);
-                }
+                view.add(key, contribution);
             })
         },
         |_| false,

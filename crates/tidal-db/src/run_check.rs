@@ -160,6 +160,6 @@ fn name_signals(storage: &Storage, run: &Run, differences: &mut Vec<String>) -> 
     Ok(())
 }
 
-fn with_cause(error: &Error) -> String {
+pub(crate) fn with_cause(error: &Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -8,10 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use tidal_entities::{
-    LogEntry, RunEntry, RunIndex, RunPlace, encode_run_index, parse_run_row_key, run_index_key, run_row_key,
-};
-use tidal_keys::Tag;
+use tidal_entities::{LogEntry, RunEntry, RunIndex, encode_run_index, run_index_key};
 use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::canary::{Break, Canary};
@@ -19,6 +16,7 @@ use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
 use crate::run_merge::{Merge, Merged};
 use crate::run_output::RunOutput;
+use crate::run_table::RunTable;
 use crate::{Error, Result};
 
 /// So many runs of one level are merged into one of the next.
@@ -110,21 +108,13 @@ impl RunMaker {
 
     /// Finds the rows that an interrupted process left, and keeps their numbers from being used again.
     fn find_gone(&mut self) -> Result<()> {
-        let mut from = 1;
-        loop {
-            let key = run_row_key(from, RunPlace::START);
-            let row = self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?.next();
-            let Some((key, _)) = row.transpose()? else { return Ok(()) };
-            let (number, _) = parse_run_row_key(&key).map_err(|cause| {
-                Error::damaged_view("the key of a row of a run does not decode", Some(cause))
-            })?;
+        for number in RunTable::Signals.numbers(&self.storage)? {
             if !self.index.runs.iter().any(|run| run.number == number) {
                 self.gone.push_back(number);
             }
-            let Some(next) = number.checked_add(1) else { return Ok(()) };
-            from = next;
-            self.index.next_number = self.index.next_number.max(next);
+            self.index.next_number = self.index.next_number.max(number.saturating_add(1));
         }
+        Ok(())
     }
 
     /// Removes or merges one slice; `false` if there is nothing of either to do.
@@ -215,16 +205,7 @@ impl RunMaker {
 
     /// Removes some rows of a run that is not in the index; `false` if none are left.
     fn remove_slice(&self, number: u64) -> Result<bool> {
-        let mut slice = WriteBatch::new();
-        let key = run_row_key(number, RunPlace::START);
-        let rows = self.storage.system_engine().scan_tag_from(Tag::MaterializedView, &key)?;
-        for row in rows.take(self.slice_rows * REMOVED_PER_ROW) {
-            let (key, _) = row?;
-            if !parse_run_row_key(&key).is_ok_and(|(found, _)| found == number) {
-                break;
-            }
-            slice.delete(Partition::System, &key);
-        }
+        let slice = RunTable::Signals.removal(&self.storage, number, self.slice_rows * REMOVED_PER_ROW)?;
         if slice.is_empty() {
             return Ok(false);
         }

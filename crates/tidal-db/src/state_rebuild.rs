@@ -109,7 +109,13 @@ pub(crate) fn is_source_row(key: &[u8]) -> bool {
 /// Reads how far the stored aggregates have followed the log.
 pub(crate) fn read_checkpoint(storage: &Storage) -> Result<Checkpoint> {
     let key = checkpoint_key();
-    let Some(value) = storage.system_engine().get(&key)? else { return Ok(Checkpoint::default()) };
+    let Some(value) = storage.system_engine().get(&key)? else {
+        // It is stored with the first of their rows.
+        return match storage.items_engine().scan_tag(Tag::SignalState)?.next().transpose()? {
+            None => Ok(Checkpoint::default()),
+            Some(_) => Err(Error::damaged_view("there are stored aggregates, but no checkpoint", None)),
+        };
+    };
     decode_checkpoint(&key, &value)
         .map_err(|cause| Error::damaged_view("the checkpoint does not decode", Some(cause)))
 }

@@ -5,16 +5,14 @@
 //! joins and changes wait, while the entries that came since are added and all is compared: a
 //! comparison of things that move says nothing.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use tidal_entities::community::CommunityMembership;
 use tidal_entities::{
     AggregateState, AwayPeriods, Contribution, LogEntry, ScopeId, SignalTypeId, Transition, TransitionKind,
-    WithheldCounts, decode_aggregate, format_nanos, parse_aggregate_key,
+    WithheldCounts, format_nanos,
 };
-use tidal_keys::Tag;
 
 use crate::aggregates::AggregateKey;
 use crate::crosscheck;
@@ -22,9 +20,9 @@ use crate::log_facts::LogFacts;
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::record_check::{check_leave_records, stored_histories};
-use crate::run_check::CheckedRuns;
+use crate::run_check::{CheckedRuns, with_cause};
 use crate::state_rebuild::{read_checkpoint, rebuild_community_leave_status};
-use crate::sync::lock;
+use crate::stored_aggregates::StoredAggregates;
 use crate::sync::map::DashMap;
 use crate::{Error, Result, TidalDb};
 
@@ -32,7 +30,7 @@ use crate::{Error, Result, TidalDb};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// A stored aggregate is not what the log gives up to its mark, or is missing.
+    /// A stored aggregate is not what the log gives up to the checkpoint, or is missing.
     StoredAggregate,
     /// An aggregate in memory is not what the log gives.
     Aggregate,
@@ -98,38 +96,29 @@ struct Recomputed {
     entries: u64,
 }
 
-/// The stored aggregates, which must hold the log up to `floor` at least.
-#[derive(Debug)]
-struct StoredAggregates {
-    floor: u64,
-    by_key: HashMap<AggregateKey, Stored>,
-}
-
-impl StoredAggregates {
-    /// Adds what the log says; one that should be stored and is not, is stored without signals.
-    fn take_in(&mut self, key: AggregateKey, sequence: u64, contribution: &Contribution) {
-        let floor = self.floor;
-        let stored = match self.by_key.entry(key) {
-            Entry::Occupied(stored) => stored.into_mut(),
-            Entry::Vacant(missing) if sequence <= floor => missing.insert(Stored {
-                mark: floor,
-                state: AggregateState::default(),
-                recomputed: AggregateState::default(),
-            }),
-            Entry::Vacant(_) => return,
-        };
-        if sequence <= stored.mark.max(floor) {
-            stored.recomputed.add_contribution(contribution);
-        }
-    }
-}
-
-/// A stored aggregate, and what the log gives up to its mark, or to the floor if that is later.
+/// The stored aggregates, which must hold the log up to `floor`.
 #[derive(Debug)]
 struct Stored {
-    mark: u64,
+    floor: u64,
+    by_key: HashMap<AggregateKey, Compared>,
+    /// Why they cannot be read to their end.
+    damage: Option<String>,
+}
+
+/// A stored aggregate, and what the log gives.
+#[derive(Debug, Default)]
+struct Compared {
     state: AggregateState,
     recomputed: AggregateState,
+}
+
+impl Stored {
+    /// Adds what the log says; one that should be stored and is not, is stored without signals.
+    fn take_in(&mut self, key: AggregateKey, sequence: u64, contribution: &Contribution) {
+        if sequence <= self.floor {
+            self.by_key.entry(key).or_default().recomputed.add_contribution(contribution);
+        }
+    }
 }
 
 impl TidalDb {
@@ -197,33 +186,46 @@ impl TidalDb {
             report.add(DifferenceKind::LeaveRecord, format!("user {}: {}", user.user_id, user.cause));
         }
         self.compare_statuses(&records, &checked.away.into_iter().collect(), reached, &mut report)?;
-        self.compare_stored(&stored.by_key, &mut report);
+        self.compare_stored(&stored, &mut report);
         for what in recomputed.runs.differences(&inner.storage)? {
             report.add(DifferenceKind::History, what);
         }
         Ok(report)
     }
 
-    /// Reads the stored aggregates as they are between two checkpoints.
-    fn stored_aggregates(&self) -> Result<StoredAggregates> {
-        let _between_checkpoints = lock(&self.inner.checkpoint_turn);
-        let floor = read_checkpoint(&self.inner.storage)?.floor;
-        let mut by_key = HashMap::new();
-        for row in self.inner.storage.items_engine().scan_tag(Tag::SignalState)? {
-            let (key, value) = row?;
-            let undecodable = |cause| Error::damaged_view("a stored aggregate does not decode", Some(cause));
-            let (item, scope, signal_type) = parse_aggregate_key(&key).map_err(undecodable)?;
-            let (mark, state) = decode_aggregate(&key, &value).map_err(undecodable)?;
-            let key = AggregateKey { item, scope, signal_type };
-            by_key.insert(key, Stored { mark, state, recomputed: AggregateState::default() });
+    /// Reads the stored aggregates as they are at one moment.
+    fn stored_aggregates(&self) -> Result<Stored> {
+        let storage = &self.inner.storage;
+        let (floor, mut aggregates) = loop {
+            let checkpoint = read_checkpoint(storage)?;
+            let opened = StoredAggregates::of(storage, &checkpoint.runs)?;
+            // Rows of a run are removed only once it is not in the checkpoint, and no number is given twice.
+            let now = read_checkpoint(storage)?;
+            if checkpoint.runs.iter().all(|run| now.runs.contains(run)) {
+                break (checkpoint.floor, opened);
+            }
+        };
+        let mut stored = Stored { floor, by_key: HashMap::new(), damage: None };
+        loop {
+            match aggregates.next(storage) {
+                Ok(Some((key, state))) => {
+                    let recomputed = AggregateState::default();
+                    stored.by_key.insert(key, Compared { state, recomputed });
+                }
+                Ok(None) => return Ok(stored),
+                Err(error @ Error::DamagedView { .. }) => {
+                    stored.damage = Some(with_cause(&error));
+                    return Ok(stored);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(StoredAggregates { floor, by_key })
     }
 
     fn take_in(
         &self,
         recomputed: &mut Recomputed,
-        stored: &mut StoredAggregates,
+        stored: &mut Stored,
         sequence: u64,
         entry: LogEntry,
     ) -> Result<()> {
@@ -279,12 +281,16 @@ impl TidalDb {
         Ok(())
     }
 
-    fn compare_stored(&self, stored: &HashMap<AggregateKey, Stored>, report: &mut VerifyReport) {
+    fn compare_stored(&self, stored: &Stored, report: &mut VerifyReport) {
+        if let Some(damage) = &stored.damage {
+            return report.add(DifferenceKind::StoredAggregate, damage.clone());
+        }
+        let compared = stored.by_key.iter();
         let mut differing: Vec<_> =
-            stored.iter().filter(|(_, stored)| stored.state != stored.recomputed).collect();
+            compared.filter(|(_, Compared { state, recomputed })| state != recomputed).collect();
         differing.sort_unstable_by_key(|(key, _)| **key);
-        for (key, Stored { mark, state, recomputed }) in differing {
-            let place = format!("stored up to sequence {mark}");
+        let place = format!("stored up to sequence {}", stored.floor);
+        for (key, Compared { state, recomputed }) in differing {
             let what = self.aggregate_difference(*key, &place, state, Some(recomputed));
             report.add(DifferenceKind::StoredAggregate, what);
         }

@@ -24,10 +24,10 @@ use tidal_db::{
 };
 use tidal_entities::community::{CommunityMembership, serialize_membership};
 use tidal_entities::{
-    AggregateState, AwayPeriods, Contribution, Fingerprint, HalfLife, LogEntry, LogRowBuilder, RunPlace,
-    ScopeId, ScopeSetId, SignalEntry, SignalTypeId, aggregate_key, checkpoint_key, decode_aggregate,
-    decode_checkpoint, encode_aggregate, encode_schema, log_row_key, run_index_key, run_row_key, schema_key,
-    seal, source_key, transition_key,
+    AggregateKey, AggregateRow, AggregateRunBuilder, AggregateState, AwayPeriods, Contribution, Fingerprint,
+    HalfLife, LogEntry, LogRowBuilder, RunPlace, ScopeId, ScopeSetId, SignalEntry, SignalTypeId,
+    aggregate_row_key, checkpoint_key, decode_checkpoint, encode_schema, log_row_key, run_index_key,
+    run_row_key, schema_key, seal, source_key, transition_key,
 };
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::{FORMAT_VERSION, MAX_KEY_BYTES, MAX_VALUE_BYTES, Partition};
@@ -86,15 +86,16 @@ fn record_examples(story: &Story) -> Vec<Example> {
     row("schema", &key, &[6], &schema, &[schema.len() - 4, 4]);
 
     let key = checkpoint_key();
-    row("checkpoint", &key, &[10], &system(&key), &[8, 8, 8, 8, 8, 8, 4]);
+    row("checkpoint", &key, &[10], &system(&key), &[8, 8, 8, 8, 8, 8, 8, 8, 8, 4, 2, 4]);
 
     let key = run_row_key(1, RunPlace { user: USER, sequence: RUN_SEQUENCE });
     row("run-row", &key, &[8, 8], &system(&key), &[8, 8, 5 * RUN_ENTRY_LEN, 4]);
     let key = run_index_key();
     row("run-index", &key, &[4], &system(&key), &[8, 8, 8, 1, 8, 8, 8, 8, 8, 4]);
 
-    let key = aggregate_key(ITEM, ScopeId(2), SignalTypeId(0));
-    row("aggregate", &key, &[4, 2], &story.value(Partition::Items, &key), &[8, 8, 16, 8, 24, 4]);
+    let key = aggregate_row_key(1, LAST_AGGREGATE);
+    let value = story.value(Partition::Items, &key);
+    row("aggregates", &key, &[8, 4, 2], &value, &[1, 8, 4, 2, value.len() - 19, 4]);
     examples.push(never);
     examples
 }
@@ -123,6 +124,17 @@ fn entry_examples(story: &Story) -> Vec<Example> {
         // One commit of `apply`: the signal, and behind it the position that its source has reached.
         Example::new("entry-source-position", &entries(8, applied)[signal_len..], &position),
     ]
+}
+
+/// The last of global, a cohort and a community.
+const LAST_AGGREGATE: AggregateKey =
+    AggregateKey { item: ITEM, scope: ScopeId(2), signal_type: SignalTypeId(0) };
+
+/// The first aggregate of the run: global.
+fn aggregate_example(story: &Story) -> Example {
+    let row = story.value(Partition::Items, &aggregate_row_key(1, LAST_AGGREGATE));
+    let lens = [2, 1, 1, 1, 5, 1, 1, 1, 1, 11];
+    Example::new("aggregate", &row[15..15 + lens.iter().sum::<usize>()], &lens)
 }
 
 /// The second entry of the run: the first signal that was withheld.
@@ -158,7 +170,7 @@ fn event_examples() -> Vec<Example> {
 
 /// The windows of two signals at one time: one bucket of each kind.
 fn windows_example() -> Example {
-    let key = aggregate_key(ITEM, ScopeId::GLOBAL, SignalTypeId(0));
+    let key = AggregateKey { item: ITEM, scope: ScopeId::GLOBAL, signal_type: SignalTypeId(0) };
     let half_life = HalfLife::try_from(format::story::HALF_LIFE).unwrap();
     let mut without = AggregateState::default();
     let mut with = AggregateState::default();
@@ -166,12 +178,19 @@ fn windows_example() -> Example {
         without.add(weight(nanos), T, half_life);
         with.add_contribution(&Contribution::windowed(weight(nanos), T, half_life));
     }
-    let without = encode_aggregate(&key, 1, &without);
-    let with = encode_aggregate(&key, 1, &with);
-    let (before, seal_len) = (without.len() - 4, 4);
-    assert_eq!(with[..before], without[..before], "windows change what stands before them");
-    let windows = &with[before..with.len() - seal_len];
-    Example::new("windows", windows, &[8, 4, 1, 1, 8, 16, 1, 1, 8, 16])
+    let payload_of = |state: &AggregateState| {
+        let mut run = AggregateRunBuilder::new(1, None);
+        run.push(key, state);
+        let (_, mut row, _) = run.finish().unwrap();
+        row.truncate(row.len() - 4);
+        row
+    };
+    let (without, with) = (payload_of(&without), payload_of(&with));
+    let (before, windows) = with.split_at(without.len());
+    let differing: Vec<_> = (0..before.len()).filter(|at| before[*at] != without[*at]).collect();
+    let [head] = differing[..] else { panic!("windows change what stands before them: {differing:?}") };
+    assert_eq!(before[head], without[head] | 1);
+    Example::new("windows", windows, &[4, 1, 1, 8, 16, 1, 1, 8, 16])
 }
 
 /// What is hashed for an attribute and for a membership, the two hashes, and their sum.
@@ -210,6 +229,7 @@ fn all_examples(story: &Story) -> Vec<Example> {
     examples.extend(event_examples());
     examples.extend(fingerprint_examples(story));
     examples.push(run_entry_example(story));
+    examples.push(aggregate_example(story));
     examples.push(windows_example());
     examples
 }
@@ -359,20 +379,18 @@ fn a_fingerprint_is_the_sum_that_the_document_says() {
 }
 
 #[test]
-fn marks_are_those_that_the_document_allows() {
+fn the_checkpoint_names_the_run_that_it_wrote() {
     let story = Story::told();
-    for name in ["slice of the checkpoint", "end of the checkpoint"] {
-        let key = checkpoint_key();
-        let checkpoint = decode_checkpoint(&key, &story.value_after(name, Partition::System, &key)).unwrap();
-        let floor = if name.starts_with("end") { CHECKPOINT_SEQUENCE } else { 0 };
-        assert_eq!((checkpoint.floor, checkpoint.target), (floor, CHECKPOINT_SEQUENCE), "{name}");
-    }
-    let aggregates: Vec<_> =
+    let key = checkpoint_key();
+    let value = story.value_after("end of the checkpoint", Partition::System, &key);
+    let checkpoint = decode_checkpoint(&key, &value).unwrap();
+    let [run] = checkpoint.runs[..] else { panic!("{checkpoint:?}") };
+    assert_eq!((checkpoint.floor, run.number, run.aggregate_count), (CHECKPOINT_SEQUENCE, 1, 3));
+    let rows: Vec<_> =
         story.rows().into_iter().filter(|(partition, ..)| *partition == Partition::Items).collect();
-    assert_eq!(aggregates.len(), 3, "global, a cohort and a community");
-    for (_, key, value) in aggregates {
-        assert_eq!(decode_aggregate(&key, &value).unwrap().0, CHECKPOINT_SEQUENCE);
-    }
+    let [(_, key, value)] = &rows[..] else { panic!("{rows:?}") };
+    let row = AggregateRow::decode(key, value).unwrap();
+    assert_eq!((row.run(), row.last(), value.len() as u64), (1, run.last, run.byte_count));
 }
 
 #[test]

@@ -20,7 +20,7 @@ use rows::{logged, run_numbers, run_rows, shown, wait_until_tidy};
 use scenarios::medium::{RecordingMedium, take_step};
 use scenarios::{config, create_on};
 use tidal_db::{Action, Config, DifferenceKind, Error, Event, Storage, TidalDb, Weight};
-use tidal_entities::{checkpoint_key, run_index_key};
+use tidal_entities::{checkpoint_key, decode_checkpoint, encode_checkpoint, run_index_key, seal, unseal};
 use tidal_keys::Tag;
 use tidal_storage::{Medium, MemoryMedium, Partition, WriteBatch};
 
@@ -106,21 +106,28 @@ fn assert_sound(db: &TidalDb, storage: &Storage) {
 #[test]
 fn every_damage_to_what_repeats_the_log_is_named_and_rebuilt() {
     type Damage = fn(&Storage) -> WriteBatch;
-    let kinds: [(&str, Damage); 8] = [
+    let kinds: [(&str, Damage); 9] = [
         ("a row of a run", |storage| {
             let (key, value) = &run_rows(storage)[0];
             put(Partition::System, key, &value[1..])
         }),
         ("a run without a row", |storage| delete(Partition::System, &run_rows(storage)[0].0)),
         ("the index of runs", |_| put(Partition::System, &run_index_key(), b"no index")),
-        ("an aggregate", |storage| {
-            let (key, value) = &stored_aggregates(storage)[7];
+        ("aggregates", |storage| {
+            let (key, value) = &stored_aggregates(storage)[0];
             put(Partition::Items, key, &value[1..])
         }),
-        ("an aggregate that is gone", |storage| delete(Partition::Items, &stored_aggregates(storage)[7].0)),
-        ("an aggregate in the place of another", |storage| {
-            let rows = stored_aggregates(storage);
-            put(Partition::Items, &rows[7].0, &rows[8].1)
+        ("aggregates that are gone", |storage| delete(Partition::Items, &stored_aggregates(storage)[0].0)),
+        ("aggregates in the place of others", |storage| {
+            let (key, value) = &stored_aggregates(storage)[0];
+            put(Partition::Items, key, &seal(&checkpoint_key(), unseal(key, value).unwrap()))
+        }),
+        ("fewer aggregates than the checkpoint says", |storage| {
+            let key = checkpoint_key();
+            let value = storage.system_engine().get(&key).unwrap().unwrap();
+            let mut checkpoint = decode_checkpoint(&key, &value).unwrap();
+            checkpoint.runs[0].aggregate_count += 1;
+            put(Partition::System, &key, &encode_checkpoint(&key, &checkpoint))
         }),
         ("the checkpoint", |_| put(Partition::System, &checkpoint_key(), b"no checkpoint")),
         ("a checkpoint that is gone", |_| delete(Partition::System, &checkpoint_key())),

@@ -1,15 +1,15 @@
-use tidal_keys::{EncodedKey, EntityId, Tag, encode_key, parse_key};
+mod codec;
+mod key;
+mod run;
 
 use crate::{
-    CodecError, Contribution, HalfLife, ScopeId, ScoreSums, SignalTypeId, Weight, Window, WindowAggregate,
-    WindowError,
-    packed_nanos::PackedNanos,
-    reader::Reader,
-    score::{EpochSum, WideSum},
-    sealed::{seal_in_place, unseal},
-    weight_sum_to_f64,
-    window::{NO_EPOCH, WindowSums, decode_windows, encode_windows},
+    Contribution, HalfLife, ScoreSums, Weight, Window, WindowAggregate, WindowError,
+    packed_nanos::PackedNanos, weight_sum_to_f64, window::WindowSums,
 };
+
+pub use key::{AggregateKey, aggregate_row_key, parse_aggregate_row_key};
+pub(crate) use key::{decode_key, encode_key_fields};
+pub use run::{AggregateRow, AggregateRun, AggregateRunBuilder};
 
 /// What all signals of one scope, item and signal type add up to, at one time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -218,113 +218,3 @@ impl AggregateState {
         }
     }
 }
-
-const WHAT: &str = "aggregate";
-
-/// The key of a stored aggregate, in the items partition: the item, then scope and signal type, both big-endian.
-///
-/// All aggregates of one item stand together, and within them those of one scope.
-#[must_use]
-pub fn aggregate_key(item: u64, scope: ScopeId, signal_type: SignalTypeId) -> EncodedKey {
-    let [s0, s1, s2, s3] = scope.0.to_be_bytes();
-    let [t0, t1] = signal_type.0.to_be_bytes();
-    encode_key(EntityId::new(item), Tag::SignalState, &[s0, s1, s2, s3, t0, t1])
-}
-
-/// Takes item, scope and signal type out of the key of a stored aggregate.
-///
-/// # Errors
-///
-/// [`CodecError::Key`] and [`CodecError::ForeignKey`] if it is no such key.
-pub fn parse_aggregate_key(key: &[u8]) -> Result<(u64, ScopeId, SignalTypeId), CodecError> {
-    match parse_key(key).map_err(|source| CodecError::Key { what: WHAT, source })? {
-        (item, Tag::SignalState, &[s0, s1, s2, s3, t0, t1]) => Ok((
-            item.get(),
-            ScopeId(u32::from_be_bytes([s0, s1, s2, s3])),
-            SignalTypeId(u16::from_be_bytes([t0, t1])),
-        )),
-        _ => Err(CodecError::foreign_key(WHAT, key)),
-    }
-}
-
-/// Enough for a row of one epoch without windows, which is what most are.
-const USUAL_ROW_BYTES: usize = 64;
-
-/// Lays out the row of an aggregate under its key.
-///
-/// `mark` is the sequence number up to which, itself included, all events of the log are in the state: whoever goes
-/// on from there applies nothing twice.
-#[must_use]
-pub fn encode_aggregate(key: &[u8], mark: u64, state: &AggregateState) -> Vec<u8> {
-    let mut row = Vec::with_capacity(USUAL_ROW_BYTES);
-    row.extend_from_slice(&mark.to_le_bytes());
-    row.extend_from_slice(&state.count.to_le_bytes());
-    row.extend_from_slice(&state.weight_nanos().to_le_bytes());
-    for EpochSum { epoch, sum } in state.score.epochs() {
-        row.extend_from_slice(&epoch.to_le_bytes());
-        row.extend_from_slice(&sum.to_le_bytes());
-    }
-    if let Some(windows) = &state.windows {
-        encode_windows(windows, &mut row);
-    }
-    seal_in_place(key, &mut row);
-    row
-}
-
-/// Reads the row of an aggregate: its mark and its state.
-///
-/// # Errors
-///
-/// [`CodecError`] if the row is not what [`encode_aggregate`] lays out under this key, or if its sums are larger than
-/// its count allows.
-pub fn decode_aggregate(key: &[u8], value: &[u8]) -> Result<(u64, AggregateState), CodecError> {
-    let mut reader = Reader::new(WHAT, unseal(key, value)?);
-    let mark = reader.u64()?;
-    let count = reader.u64()?;
-    if count > MAX_STORED_COUNT {
-        return Err(CodecError::Value {
-            what: "count of an aggregate",
-            found: count.to_string(),
-            expected: "is at most 2^63",
-        });
-    }
-    let weight_nanos = reader.i128()?;
-    if weight_nanos.unsigned_abs() > u128::from(count) * u128::from(Weight::MAX.nanos().unsigned_abs()) {
-        return Err(CodecError::Value {
-            what: "weight of an aggregate in units of 1e-9",
-            found: weight_nanos.to_string(),
-            expected: "is at most 1e18 a signal",
-        });
-    }
-    let mut epochs: Vec<EpochSum> = Vec::new();
-    let mut windows = None;
-    while !reader.is_empty() {
-        let epoch = reader.u64()?;
-        if epoch == NO_EPOCH {
-            windows = Some(Box::new(decode_windows(&mut reader, count)?));
-            break;
-        }
-        let sum = WideSum::from_limbs(reader.u64()?, reader.u64()?, reader.i64()?);
-        let is_ascending = epochs.last().is_none_or(|last| last.epoch < epoch);
-        if !is_ascending || sum.is_zero() || !sum.can_be_sum_of(count) {
-            return Err(CodecError::Value {
-                what: "epoch of an aggregate",
-                found: epoch.to_string(),
-                expected: "follows a lower one and has a sum other than 0, below 2^127 a signal",
-            });
-        }
-        epochs.push(EpochSum { epoch, sum });
-    }
-    Ok((
-        mark,
-        AggregateState {
-            count,
-            weight_nanos: PackedNanos::new(weight_nanos),
-            score: ScoreSums::from_epochs(epochs),
-            windows,
-        },
-    ))
-}
-
-/// From here a count still takes centuries to overflow.
-const MAX_STORED_COUNT: u64 = 1 << 63;

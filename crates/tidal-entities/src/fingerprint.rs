@@ -26,7 +26,6 @@ const MEMBERSHIP: u8 = 1;
 const ATTRIBUTE: u8 = 2;
 const TRANSITION: u8 = 3;
 const SOURCE: u8 = 4;
-const AGGREGATE: u8 = 5;
 
 impl Fingerprint {
     /// A fingerprint as it is stored.
@@ -81,16 +80,6 @@ impl Fingerprint {
     /// A source has left a position behind.
     pub fn remove_source(&mut self, name: &str, position: &SourcePosition) {
         self.remove(source(name, position));
-    }
-
-    /// An aggregate is stored, as these bytes under this key.
-    pub fn add_aggregate(&mut self, key: &[u8], value: &[u8]) {
-        self.add(hash(AGGREGATE, &[key, value]));
-    }
-
-    /// An aggregate is no longer stored as these bytes.
-    pub fn remove_aggregate(&mut self, key: &[u8], value: &[u8]) {
-        self.remove(hash(AGGREGATE, &[key, value]));
     }
 
     fn add(&mut self, row: u64) {

@@ -72,8 +72,8 @@ mod window;
 mod withheld;
 
 pub use aggregate::{
-    Aggregate, AggregateState, SubtractError, aggregate_key, decode_aggregate, encode_aggregate,
-    parse_aggregate_key,
+    Aggregate, AggregateKey, AggregateRow, AggregateRun, AggregateRunBuilder, AggregateState, SubtractError,
+    aggregate_row_key, parse_aggregate_row_key,
 };
 pub use away::AwayPeriods;
 pub use checkpoint::{Checkpoint, checkpoint_key, decode_checkpoint, encode_checkpoint};

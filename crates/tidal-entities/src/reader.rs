@@ -1,5 +1,7 @@
 use std::str;
 
+use unsigned_varint::decode;
+
 use crate::CodecError;
 
 /// Takes fields off the front of bytes; each refusal names the record that is being read.
@@ -48,6 +50,31 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn i128(&mut self) -> Result<i128, CodecError> {
         self.array().map(i128::from_le_bytes)
+    }
+
+    /// A number in as few bytes as it takes, seven bits each.
+    pub(crate) fn varint_u64(&mut self) -> Result<u64, CodecError> {
+        self.varint(decode::u64)
+    }
+
+    pub(crate) fn varint_u128(&mut self) -> Result<u128, CodecError> {
+        self.varint(decode::u128)
+    }
+
+    fn varint<T>(
+        &mut self,
+        decode: impl FnOnce(&'a [u8]) -> Result<(T, &'a [u8]), decode::Error>,
+    ) -> Result<T, CodecError> {
+        let (number, rest) = decode(self.rest).map_err(|cause| match cause {
+            decode::Error::Insufficient => self.cut_short(self.rest.len() + 1),
+            _ => CodecError::Value {
+                what: self.what,
+                found: "a number in too many bytes".to_owned(),
+                expected: "has each in as few as it takes, and room for it",
+            },
+        })?;
+        self.rest = rest;
+        Ok(number)
     }
 
     /// A text with its length in two bytes before it.

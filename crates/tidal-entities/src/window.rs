@@ -2,7 +2,7 @@ mod buckets;
 mod stored;
 mod sums;
 
-pub(crate) use stored::{NO_EPOCH, decode_windows, encode_windows};
+pub(crate) use stored::{decode_windows, encode_windows};
 pub(crate) use sums::{NO_BUCKET, WindowSums, bucket_of};
 
 const MINUTE_NS: u64 = 60_000_000_000;

@@ -15,14 +15,14 @@ use std::time::Duration;
 
 use common::{hex, labelled, labelled_row};
 use tidal_entities::{
-    Action, AggregateState, Checkpoint, Contribution, Event, Fingerprint, HalfLife, LogEntry, LogRowBuilder,
-    Predicate, Run, RunEntry, RunIndex, RunPlace, RunRowBuilder, Schema, Scope, ScopeId, ScopeSetId,
-    SignalEntry, SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld, WithheldCounts,
-    aggregate_key, attribute_key, checkpoint_key,
+    Action, AggregateKey, AggregateRun, AggregateRunBuilder, AggregateState, Checkpoint, Contribution, Event,
+    Fingerprint, HalfLife, LogEntry, LogRowBuilder, Predicate, Run, RunEntry, RunIndex, RunPlace,
+    RunRowBuilder, Schema, Scope, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, SourcePosition, Transition,
+    TransitionKind, Weight, Withheld, WithheldCounts, attribute_key, checkpoint_key,
     community::{CommunityMembership, MembershipStatus, serialize_membership},
-    encode_aggregate, encode_attribute, encode_checkpoint, encode_joined, encode_run_index, encode_schema,
-    encode_scope, encode_scope_set, encode_source_position, encode_transition, joined_key, run_index_key,
-    schema_key, scope_key, scope_set_key, source_key,
+    encode_attribute, encode_checkpoint, encode_joined, encode_run_index, encode_schema, encode_scope,
+    encode_scope_set, encode_source_position, encode_transition, joined_key, run_index_key, schema_key,
+    scope_key, scope_set_key, source_key,
 };
 
 /// A time whose eight bytes all differ, so that a wrong byte order shows.
@@ -103,18 +103,28 @@ fn checkpoint_row() {
         &key,
         &Checkpoint {
             floor: SEQUENCE,
-            target: SEQUENCE + 1,
             withheld,
-            aggregates: Fingerprint::from_stored(0x5152_5354_5556_5758),
+            next_number: 0x5152_5354_5556_5758,
+            runs: vec![AggregateRun {
+                number: 0x5152_5354_5556_5757,
+                aggregate_count: 0x6162_6364_6566_6768,
+                byte_count: 0x7172_7374_7576_7778,
+                last: AGGREGATE,
+            }],
         },
     );
     let fields = [
         ("floor: sequence", 8),
-        ("target: sequence", 8),
         ("withheld as left", 8),
         ("withheld in an away period", 8),
         ("withheld as unknown", 8),
-        ("fingerprint of the aggregates", 8),
+        ("number of the next run", 8),
+        ("number of a run", 8),
+        ("its aggregates", 8),
+        ("bytes of its rows", 8),
+        ("item of its last aggregate", 8),
+        ("scope of that", 4),
+        ("signal type of that", 2),
     ];
     insta::assert_snapshot!("v1_checkpoint", labelled_row(&[("\"checkpoint\"", 10)], &fields, &key, &row));
 }
@@ -187,7 +197,6 @@ fn fingerprints() {
         ("an attribute", of(&|rows| rows.add_attribute(USER, "region", "Scotland"))),
         ("a transition", of(&|rows| rows.add_transition(USER, &left))),
         ("a source", of(&|rows| rows.add_source("events.csv", &source))),
-        ("an aggregate", of(&|rows| rows.add_aggregate(b"key", b"value"))),
         (
             "all, but the membership again removed",
             of(&|rows| {
@@ -299,31 +308,61 @@ fn source_row() {
     insta::assert_snapshot!("v1_source_position", labelled_row(&suffix, &fields, &key, &row));
 }
 
+const AGGREGATE: AggregateKey =
+    AggregateKey { item: ITEM, scope: ScopeId(0x0102_0304), signal_type: SignalTypeId(0x0506) };
+
+/// Key and value of a row of one aggregate, behind one of the item before.
+fn row_of_aggregate(state: &AggregateState) -> String {
+    let before = AggregateKey { item: ITEM - 1, scope: ScopeId(7), signal_type: SignalTypeId(8) };
+    let mut run = AggregateRunBuilder::new(SEQUENCE, Some(before));
+    assert!(run.push(AGGREGATE, state).is_none());
+    let (key, row, _) = run.finish().unwrap();
+    let header = [
+        ("whether there is a row before", 1),
+        ("its last item", 8),
+        ("scope of that", 4),
+        ("signal type of that", 2),
+        ("item: behind that", 1),
+        ("scope", 4),
+        ("signal type", 2),
+        ("count", 1),
+        ("weight sum in units of 1e-9, zigzag", 5),
+        ("epochs, twice; 1 more with windows", 1),
+    ];
+    let sum = |len| [("zero bytes of its sum", 1), ("bytes that follow", 1), ("its sum", len)];
+    let epochs = if state.has_windows() {
+        [&[("epoch", 1)][..], &sum(9)].concat()
+    } else {
+        [&[("first epoch", 1)][..], &sum(4), &[("second epoch: behind the first", 1)], &sum(9)].concat()
+    };
+    let bucket = |age| [(age, 1), ("count", 8), ("weight sum in units of 1e-9", 16)];
+    let windows = [
+        &[("newest bucket of 5 minutes", 4), ("how many buckets of 5 minutes", 1)][..],
+        &bucket("age: in buckets before the newest"),
+        &bucket("age"),
+        &[("how many buckets of an hour", 1)],
+        &bucket("age"),
+        &bucket("age"),
+        &bucket("age"),
+    ]
+    .concat();
+    let windows = if state.has_windows() { windows } else { Vec::new() };
+    let suffix = [("item, big-endian", 8), ("scope, big-endian", 4), ("signal type, big-endian", 2)];
+    labelled_row(&suffix, &[&header[..], &epochs, &windows].concat(), &key, &row)
+}
+
 #[test]
 fn aggregate_row() {
-    let key = aggregate_key(ITEM, ScopeId(0x0102_0304), SignalTypeId(0x0506));
     let half_life = HalfLife::try_from(Duration::from_secs(86_400)).unwrap();
     let epoch_ns = 32 * half_life.ns();
     let mut state = AggregateState::default();
     state.add(weight("2.5"), 3 * epoch_ns, half_life);
     state.add(weight("-1"), 7 * epoch_ns + half_life.ns() / 2, half_life);
-    let row = encode_aggregate(&key, SEQUENCE, &state);
-    let fields = [
-        ("mark: applied up to this sequence", 8),
-        ("count", 8),
-        ("weight sum in units of 1e-9", 16),
-        ("first epoch", 8),
-        ("its sum", 24),
-        ("second epoch", 8),
-        ("its sum", 24),
-    ];
-    let suffix = [("scope, big-endian", 4), ("signal type, big-endian", 2)];
-    insta::assert_snapshot!("v1_aggregate", labelled_row(&suffix, &fields, &key, &row));
+    insta::assert_snapshot!("v1_aggregate", row_of_aggregate(&state));
 }
 
 #[test]
 fn aggregate_row_with_windows() {
-    let key = aggregate_key(ITEM, ScopeId(0x0102_0304), SignalTypeId(0x0506));
     let hour_ns = 3_600_000_000_000;
     let minute_ns = hour_ns / 60;
     let mut state = AggregateState::default();
@@ -336,29 +375,7 @@ fn aggregate_row_with_windows() {
     ] {
         state.add_contribution(&Contribution::windowed(weight(text), at_ns, HalfLife::MAX));
     }
-    let row = encode_aggregate(&key, SEQUENCE, &state);
-    let bucket = |age| [(age, 1), ("count", 8), ("weight sum in units of 1e-9", 16)];
-    let fields = [
-        &[
-            ("mark: applied up to this sequence", 8),
-            ("count", 8),
-            ("weight sum in units of 1e-9", 16),
-            ("epoch", 8),
-            ("its sum", 24),
-            ("no epoch: windows follow", 8),
-            ("newest bucket of 5 minutes", 4),
-            ("how many buckets of 5 minutes", 1),
-        ][..],
-        &bucket("age: in buckets before the newest"),
-        &bucket("age"),
-        &[("how many buckets of an hour", 1)],
-        &bucket("age"),
-        &bucket("age"),
-        &bucket("age"),
-    ]
-    .concat();
-    let suffix = [("scope, big-endian", 4), ("signal type, big-endian", 2)];
-    insta::assert_snapshot!("v1_aggregate_with_windows", labelled_row(&suffix, &fields, &key, &row));
+    insta::assert_snapshot!("v1_aggregate_with_windows", row_of_aggregate(&state));
 }
 
 #[test]

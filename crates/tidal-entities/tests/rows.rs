@@ -14,17 +14,18 @@ mod common;
 use common::{chain, single_bit_flips};
 use proptest::prelude::*;
 use tidal_entities::{
-    AggregateState, CodecError, Contribution, Fingerprint, HalfLife, InternedId, Run, RunEntry, RunIndex,
-    RunPlace, RunRow, RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition,
-    TransitionKind, Weight, Withheld, aggregate_key, attribute_key, decode_aggregate, decode_attribute,
-    decode_joined, decode_run_index, decode_scope, decode_scope_set, decode_source_position,
-    decode_transition, encode_aggregate, encode_attribute, encode_joined, encode_run_index, encode_scope,
-    encode_scope_set, encode_source_position, encode_transition, joined_key, parse_aggregate_key,
-    parse_attribute_key, parse_interned_key, parse_joined_key, parse_log_row_key, parse_run_row_key,
-    parse_source_key, parse_transition_key, run_index_key, run_row_key, scope_key, scope_set_key, seal,
-    source_key, transition_key, unseal,
+    AggregateKey, AggregateRow, AggregateRunBuilder, AggregateState, CodecError, Contribution, Fingerprint,
+    HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace, RunRow, RunRowBuilder, Scope, ScopeId,
+    ScopeSetId, SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld,
+    aggregate_row_key, attribute_key, decode_attribute, decode_joined, decode_run_index, decode_scope,
+    decode_scope_set, decode_source_position, decode_transition, encode_attribute, encode_joined,
+    encode_run_index, encode_scope, encode_scope_set, encode_source_position, encode_transition, joined_key,
+    parse_aggregate_row_key, parse_attribute_key, parse_interned_key, parse_joined_key, parse_log_row_key,
+    parse_run_row_key, parse_source_key, parse_transition_key, run_index_key, run_row_key, scope_key,
+    scope_set_key, seal, source_key, transition_key, unseal,
 };
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key};
+use unsigned_varint::encode;
 
 fn weight(nanos: i64) -> Weight {
     Weight::from_nanos(nanos).unwrap()
@@ -94,6 +95,23 @@ fn windowed_aggregate() -> AggregateState {
 type Parses = fn(&[u8]) -> bool;
 type Decode = fn(&[u8], &[u8]) -> Result<(), CodecError>;
 
+const AGGREGATE: AggregateKey = AggregateKey { item: 7, scope: ScopeId(3), signal_type: SignalTypeId(1) };
+
+/// A run of one row with one aggregate.
+fn aggregate_row(key: AggregateKey, state: &AggregateState) -> (EncodedKey, Vec<u8>) {
+    let mut run = AggregateRunBuilder::new(5, None);
+    assert!(run.push(key, state).is_none());
+    let (key, row, _) = run.finish().unwrap();
+    (key, row)
+}
+
+/// What a row of one aggregate holds.
+fn decoded_aggregate(key: &[u8], row: &[u8]) -> Result<(AggregateKey, AggregateState), CodecError> {
+    let mut aggregates = AggregateRow::decode(key, row)?.into_aggregates();
+    assert_eq!(aggregates.len(), 1);
+    Ok(aggregates.remove(0))
+}
+
 /// One row of each kind with its decoder.
 fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
     let (transition_key, transition) =
@@ -103,7 +121,8 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
     let scope = scope_key(ScopeId(3));
     let scope_set = scope_set_key(ScopeSetId(3));
     let source = source_key("events.csv");
-    let aggregate_key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
+    let (aggregate_key, aggregate_row) = self::aggregate_row(AGGREGATE, &aggregate());
+    let (windowed_key, windowed_row) = self::aggregate_row(AGGREGATE, &windowed_aggregate());
     let position = SourcePosition { first_position: 1, position: 9, digest: [0xd1; 32] };
     let run_row = run_rows(&run_entries(2)).remove(0);
     let run_index = run_index_key();
@@ -113,8 +132,6 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
     let scope_row = encode_scope(&scope, &Scope::Cohort("region=Scotland".into()));
     let scope_set_row = encode_scope_set(&scope_set, &[ScopeId(1), ScopeId(2)]);
     let source_row = encode_source_position(&source, &position);
-    let aggregate_row = encode_aggregate(&aggregate_key, 5, &aggregate());
-    let windowed_row = encode_aggregate(&aggregate_key, 5, &windowed_aggregate());
     vec![
         ("transition", transition_key, transition, |key, value| decode_transition(key, value).map(drop)),
         ("membership", joined, joined_row, |key, value| decode_joined(key, value).map(drop)),
@@ -122,10 +139,10 @@ fn rows() -> Vec<(&'static str, EncodedKey, Vec<u8>, Decode)> {
         ("scope", scope, scope_row, |key, value| decode_scope(key, value).map(drop)),
         ("set of scopes", scope_set, scope_set_row, |key, value| decode_scope_set(key, value).map(drop)),
         ("source position", source, source_row, |key, value| decode_source_position(key, value).map(drop)),
-        ("aggregate with windows", aggregate_key.clone(), windowed_row, |key, value| {
-            decode_aggregate(key, value).map(drop)
+        ("aggregate with windows", windowed_key, windowed_row, |key, value| {
+            AggregateRow::decode(key, value).map(drop)
         }),
-        ("aggregate", aggregate_key, aggregate_row, |key, value| decode_aggregate(key, value).map(drop)),
+        ("aggregate", aggregate_key, aggregate_row, |key, value| AggregateRow::decode(key, value).map(drop)),
         ("row of a run", run_row.0, run_row.1, |key, value| RunRow::decode(key, value).map(drop)),
         ("index of runs", run_index, run_index_row, |key, value| decode_run_index(key, value).map(drop)),
     ]
@@ -191,7 +208,7 @@ fn keys_of_other_rows_are_refused() {
         ("attribute", |key| parse_attribute_key(key).is_ok()),
         ("interned", |key| parse_interned_key(key).is_ok()),
         ("source", |key| parse_source_key(key).is_ok()),
-        ("aggregate", |key| parse_aggregate_key(key).is_ok()),
+        ("aggregate", |key| parse_aggregate_row_key(key).is_ok()),
         ("log row", |key| parse_log_row_key(key).is_ok()),
         ("row of a run", |key| parse_run_row_key(key).is_ok()),
     ];
@@ -224,12 +241,14 @@ fn keys_sort_as_numbers_do() {
         assert!(transition_key(7, pair[0]) < transition_key(7, pair[1]));
         assert!(joined_key(7, pair[0]) < joined_key(7, pair[1]));
     }
-    assert!(
-        aggregate_key(1, ScopeId(255), SignalTypeId(0)) < aggregate_key(1, ScopeId(256), SignalTypeId(0))
-    );
-    assert!(
-        aggregate_key(1, ScopeId(1), SignalTypeId(255)) < aggregate_key(1, ScopeId(1), SignalTypeId(256))
-    );
+    let key = |run, item, scope, signal_type| {
+        let last = AggregateKey { item, scope: ScopeId(scope), signal_type: SignalTypeId(signal_type) };
+        aggregate_row_key(run, last)
+    };
+    assert!(key(255, 2, 2, 2) < key(256, 1, 1, 1));
+    assert!(key(1, 255, 2, 2) < key(1, 256, 1, 1));
+    assert!(key(1, 1, 255, 2) < key(1, 1, 256, 1));
+    assert!(key(1, 1, 1, 255) < key(1, 1, 1, 256));
 }
 
 #[test]
@@ -240,15 +259,18 @@ fn messages_name_what_is_wrong() {
     let mut payload = unseal(&transition_key, &row).unwrap().to_vec();
     payload[40] = 1;
     let with_hash = seal(&transition_key, &payload);
-    let aggregate_key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
-    let aggregate_of = |count: u64, weight: i128, epochs: &[(u64, [u64; 3])]| {
-        let mut payload = [5_u64.to_le_bytes(), count.to_le_bytes()].concat();
-        payload.extend_from_slice(&weight.to_le_bytes());
-        for (epoch, limbs) in epochs {
-            payload.extend_from_slice(&epoch.to_le_bytes());
-            payload.extend(limbs.iter().flat_map(|limb| limb.to_le_bytes()));
-        }
-        decode_aggregate(&aggregate_key, &seal(&aggregate_key, &payload)).map(drop)
+    let aggregate_key = aggregate_row_key(5, AGGREGATE);
+    let row_of = |payload: &[u8]| {
+        let payload = [&[0; 15][..], payload].concat();
+        decoded_aggregate(&aggregate_key, &seal(&aggregate_key, &payload)).map(drop)
+    };
+    let aggregate_of = |count: u64, weight: i128| {
+        let mut payload = vec![7, 3, 1];
+        payload.extend_from_slice(encode::u64(count, &mut encode::u64_buffer()));
+        let zigzag = (weight << 1 ^ weight >> 127).cast_unsigned();
+        payload.extend_from_slice(encode::u128(zigzag, &mut encode::u128_buffer()));
+        payload.push(0);
+        row_of(&payload)
     };
     let refused = [
         decode_scope(&key, b"abc").map(drop),
@@ -260,33 +282,89 @@ fn messages_name_what_is_wrong() {
         decode_transition(&transition_key, &with_hash).map(drop),
         decode_transition(&key, &row).map(drop),
         decode_transition(b"short", &row).map(drop),
-        aggregate_of(u64::MAX, 0, &[]),
-        aggregate_of(1, 1_000_000_000_000_000_001, &[]),
-        aggregate_of(1, 1, &[(0, [0; 3])]),
-        aggregate_of(1, 1, &[(1, [1, 0, 0]), (1, [1, 0, 0])]),
-        aggregate_of(2, 1, &[(1, [0, 0, 1])]),
+        aggregate_of(u64::MAX, 0),
+        aggregate_of(0, 0),
+        aggregate_of(1, 1_000_000_000_000_000_001),
+        // No sum, the same epoch again, more than two signals come to.
+        row_of(&[7, 3, 1, 1, 2, 2, 0, 0, 0]),
+        row_of(&[7, 3, 1, 1, 2, 4, 1, 0, 1, 1, 0, 0, 1, 1]),
+        row_of(&[7, 3, 1, 2, 2, 2, 1, 16, 1, 1]),
+        // Numbers and sums in more bytes than they take.
+        row_of(&[0x87, 0, 3, 1, 1, 2, 0]),
+        row_of(&[7, 3, 1, 1, 2, 2, 1, 0, 2, 1, 0]),
+        row_of(&[7, 3, 1, 1, 2, 2, 1, 0, 2, 0, 1]),
+        row_of(&[7, 3, 1, 1, 2, 2, 1, 23, 2, 1, 1]),
+        // Numbers that there is no scope or type of, and an item beyond the last.
+        row_of(&[7, 0xff, 0xff, 0xff, 0xff, 0x1f, 1, 1, 2, 0]),
+        row_of(&[7, 3, 0xff, 0xff, 0x07, 1, 2, 0]),
+        row_of(&[7, 3, 1, 1, 2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 3, 1, 1, 2, 0]),
+        // Twice, another than the key says, none.
+        row_of(&[7, 3, 1, 1, 2, 0, 0, 3, 1, 1, 2, 0]),
+        row_of(&[8, 3, 1, 1, 2, 0]),
+        row_of(&[]),
+        decoded_aggregate(&aggregate_key, &seal(&aggregate_key, &[1; 14])).map(drop),
+        decoded_aggregate(&aggregate_key, &seal(&aggregate_key, &[&[2][..], &[0; 14]].concat())).map(drop),
+        decoded_aggregate(&aggregate_key, &seal(&aggregate_key, &[&[0][..], &[1; 14]].concat())).map(drop),
+        parse_aggregate_row_key(&aggregate_row_key(0, AGGREGATE)).map(drop),
     ];
     let messages: Vec<String> = refused.into_iter().map(|refused| chain(&refused.unwrap_err())).collect();
     insta::assert_snapshot!("codec_errors", messages.join("\n"));
-    assert!(aggregate_of(1, -1_000_000_000_000_000_000, &[(0, [u64::MAX, u64::MAX >> 1, 0])]).is_ok());
-    assert!(aggregate_of(2, 1, &[(1, [u64::MAX, u64::MAX, 0])]).is_ok());
+    assert!(row_of(&[7, 3, 1, 1, 2, 0]).is_ok());
+    let largest = [&[u8::MAX; 15][..], &[0x7f]].concat();
+    let sum_of = |count: u8, sum: &[u8]| {
+        row_of(&[&[7, 3, 1, count, 2, 2, 1, 0, u8::try_from(sum.len()).unwrap()][..], sum].concat())
+    };
+    assert!(sum_of(1, &largest).is_ok());
+    assert!(sum_of(2, &[&[u8::MAX; 16][..], &[0]].concat()).is_ok());
+    assert!(aggregate_of(1, -1_000_000_000_000_000_000).is_ok());
 }
 
 #[test]
 fn the_largest_aggregate_still_adds_and_subtracts() {
-    let key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
     let mut state = AggregateState::default();
     let last_ns = 32 * HalfLife::MIN.ns() - 1;
     for _ in 0..1_000 {
         state.add(Weight::MIN, last_ns, HalfLife::MIN);
     }
-    let row = encode_aggregate(&key, u64::MAX, &state);
-    let (mark, mut decoded) = decode_aggregate(&key, &row).unwrap();
-    assert_eq!((mark, &decoded), (u64::MAX, &state));
+    let (key, row) = aggregate_row(AGGREGATE, &state);
+    let (found, mut decoded) = decoded_aggregate(&key, &row).unwrap();
+    assert_eq!((found, &decoded), (AGGREGATE, &state));
     for _ in 0..1_000 {
         decoded.subtract(Weight::MIN, last_ns, HalfLife::MIN).unwrap();
     }
     assert_eq!(decoded, AggregateState::default());
+}
+
+#[test]
+fn rows_of_aggregates_follow_each_other_and_fit_a_page() {
+    let key = |item| AggregateKey { item, ..AGGREGATE };
+    let mut long = AggregateState::default();
+    // An epoch each, so that it is longer than a row gets by itself.
+    for epoch in 0..2_000 {
+        long.add(Weight::ONE, epoch * 32 * HalfLife::MIN.ns(), HalfLife::MIN);
+    }
+    let short = aggregate();
+    let mut run = AggregateRunBuilder::new(5, None);
+    let mut rows = Vec::new();
+    for item in 1..=3_000 {
+        rows.extend(run.push(key(item), if item == 2_000 { &long } else { &short }));
+    }
+    let (last_key, last_row, run) = run.finish().unwrap();
+    rows.push((last_key, last_row));
+    let byte_count: usize = rows.iter().map(|(_, row)| row.len()).sum();
+    assert_eq!((run.aggregate_count, run.byte_count, run.last), (3_000, byte_count as u64, key(3_000)));
+    let mut previous = None;
+    let mut items = Vec::new();
+    for (row_key, value) in &rows {
+        let row = AggregateRow::decode(row_key, value).unwrap();
+        let is_alone = row.aggregates().len() == 1;
+        assert_eq!(is_alone, row_key.len() + value.len() + 100 >= 16 * 1024, "{} bytes", value.len());
+        assert_eq!((row.run(), row.previous()), (5, previous));
+        previous = Some(row.last());
+        items.extend(row.into_aggregates().into_iter().map(|(key, _)| key.item));
+    }
+    assert_eq!(items, (1..=3_000).collect::<Vec<_>>());
+    assert!(AggregateRunBuilder::new(5, previous).finish().is_none());
 }
 
 #[test]
@@ -460,18 +538,17 @@ proptest! {
         item: u64,
         scope: u32,
         signal_type: u16,
-        mark: u64,
-        signals in prop::collection::vec((-1_000_000_000_000_000_000..=1_000_000_000_000_000_000_i64, any::<u64>()), 0..30),
+        signals in prop::collection::vec((-1_000_000_000_000_000_000..=1_000_000_000_000_000_000_i64, any::<u64>()), 1..30),
     ) {
         let half_life = HalfLife::from_ns(3_600_000_000_000).unwrap();
         let mut state = AggregateState::default();
         for (nanos, event_time_ns) in signals {
             state.add(weight(nanos), event_time_ns, half_life);
         }
-        let key = aggregate_key(item, ScopeId(scope), SignalTypeId(signal_type));
-        prop_assert_eq!(parse_aggregate_key(&key).unwrap(), (item, ScopeId(scope), SignalTypeId(signal_type)));
-        let row = encode_aggregate(&key, mark, &state);
-        prop_assert_eq!(decode_aggregate(&key, &row).unwrap(), (mark, state));
+        let aggregate = AggregateKey { item, scope: ScopeId(scope), signal_type: SignalTypeId(signal_type) };
+        let (key, row) = aggregate_row(aggregate, &state);
+        prop_assert_eq!(parse_aggregate_row_key(&key).unwrap(), (5, aggregate));
+        prop_assert_eq!(decoded_aggregate(&key, &row).unwrap(), (aggregate, state));
     }
 
     #[test]

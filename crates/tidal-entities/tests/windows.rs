@@ -11,9 +11,11 @@
 
 use proptest::{prelude::*, sample::Index};
 use tidal_entities::{
-    AggregateState, Contribution, HalfLife, ScopeId, SignalTypeId, SubtractError, Weight, Window,
-    WindowAggregate, WindowError, aggregate_key, decode_aggregate, encode_aggregate, seal,
+    AggregateKey, AggregateRow, AggregateRunBuilder, AggregateState, CodecError, Contribution, HalfLife,
+    ScopeId, SignalTypeId, SubtractError, Weight, Window, WindowAggregate, WindowError, aggregate_row_key,
+    seal,
 };
+use tidal_keys::EncodedKey;
 
 const MINUTE_NS: u64 = 60_000_000_000;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
@@ -154,34 +156,44 @@ fn what_was_never_added_is_not_taken_away() {
 
 #[test]
 fn an_aggregate_takes_no_more_than_its_bound() {
-    let key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
-    let len = |signals: &[Signal]| encode_aggregate(&key, 1, &state_of(signals)).len();
+    let len = |signals: &[Signal]| row_of(&state_of(signals)).1.len();
     let one = len(&[(0, 1)]);
     let mut without = AggregateState::default();
     without.add(Weight::from_nanos(1).unwrap(), 0, HalfLife::MAX);
-    assert_eq!(one, encode_aggregate(&key, 1, &without).len() + 64);
+    assert_eq!(one, row_of(&without).1.len() + 56);
     // A signal every minute, for a month, newest last and first.
     let mut signals: Vec<Signal> = (0..30 * 24 * 60).map(|minute| (minute * MINUTE_NS, 1)).collect();
-    assert_eq!(len(&signals), one + 25 * (23 + 191));
+    // Count, weight and sum take some bytes more than those of one.
+    let many = len(&signals);
+    assert!((one..one + 16).contains(&(many - 25 * (23 + 191))), "{many} bytes, {one} of one signal");
     signals.reverse();
-    assert_eq!(len(&signals), one + 25 * (23 + 191));
+    assert_eq!(len(&signals), many);
 }
 
-/// A sealed row of two signals whose windows are these bytes.
-fn row_with(key: &[u8], count: u64, windows: &[u8]) -> Vec<u8> {
-    let mut payload = [9_u64.to_le_bytes(), count.to_le_bytes()].concat();
-    payload.extend_from_slice(&0_i128.to_le_bytes());
-    payload.extend_from_slice(&u64::MAX.to_le_bytes());
-    payload.extend_from_slice(windows);
-    seal(key, &payload)
+const KEY: AggregateKey = AggregateKey { item: 7, scope: ScopeId(3), signal_type: SignalTypeId(1) };
+
+fn row_of(state: &AggregateState) -> (EncodedKey, Vec<u8>) {
+    let mut run = AggregateRunBuilder::new(5, None);
+    run.push(KEY, state);
+    let (key, row, _) = run.finish().unwrap();
+    (key, row)
+}
+
+fn decoded(key: &[u8], row: &[u8]) -> Result<AggregateState, CodecError> {
+    Ok(AggregateRow::decode(key, row)?.into_aggregates().remove(0).1)
+}
+
+/// A sealed row of so many signals whose windows are these bytes.
+fn row_with(key: &[u8], count: u8, windows: &[u8]) -> Vec<u8> {
+    seal(key, &[&[0; 15][..], &[7, 3, 1, count, 0, 1], windows].concat())
 }
 
 #[test]
 fn windows_that_are_never_written_are_refused() {
-    let key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
+    let key = aggregate_row_key(5, KEY);
     let bucket =
         |age: u8, count: u64, nanos: i128| [&[age][..], &count.to_le_bytes(), &nanos.to_le_bytes()].concat();
-    let decode = |count: u64, newest: u32, fine: &[Vec<u8>], coarse: &[Vec<u8>], end: &[u8]| {
+    let decode = |count: u8, newest: u32, fine: &[Vec<u8>], coarse: &[Vec<u8>], end: &[u8]| {
         let len = |buckets: &[Vec<u8>]| vec![u8::try_from(buckets.len()).unwrap()];
         let windows = [
             newest.to_le_bytes().to_vec(),
@@ -191,8 +203,7 @@ fn windows_that_are_never_written_are_refused() {
             coarse.concat(),
             end.to_vec(),
         ];
-        decode_aggregate(&key, &row_with(&key, count, &windows.concat()))
-            .map(|(_, state)| state.has_windows())
+        decoded(&key, &row_with(&key, count, &windows.concat())).map(|state| state.has_windows())
     };
     let last_bucket = u32::try_from(u64::MAX / (5 * MINUTE_NS)).unwrap();
     assert!(decode(2, last_bucket, &[], &[], b"").unwrap());
@@ -259,18 +270,18 @@ proptest! {
         let expected = state_of(&signals);
         let mut shuffled: Vec<_> = signals.iter().copied().zip(order).collect();
         shuffled.sort_by_key(|(_, place)| *place);
-        let key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
         let stops: Vec<usize> = stops.iter().map(|stop| stop.index(signals.len())).collect();
         let mut state = AggregateState::default();
         for (index, (signal, _)) in shuffled.into_iter().enumerate() {
-            if stops.contains(&index) {
-                let row = encode_aggregate(&key, 9, &state);
-                state = decode_aggregate(&key, &row).unwrap().1;
+            // One without signals is not stored.
+            if index > 0 && stops.contains(&index) {
+                let (key, row) = row_of(&state);
+                state = decoded(&key, &row).unwrap();
             }
             state.add_contribution(&contribution(signal));
         }
         prop_assert_eq!(&state, &expected);
-        prop_assert_eq!(encode_aggregate(&key, 9, &state), encode_aggregate(&key, 9, &expected));
+        prop_assert_eq!(row_of(&state), row_of(&expected));
     }
 
     #[test]
@@ -311,8 +322,8 @@ proptest! {
             for window in WINDOWS {
                 prop_assert_eq!(found(&state, window, newest_ns), recount(&left, window, newest_ns));
             }
-            let key = aggregate_key(7, ScopeId(3), SignalTypeId(1));
-            prop_assert_eq!(decode_aggregate(&key, &encode_aggregate(&key, 9, &state)).unwrap().1, state.clone());
+            let (key, row) = row_of(&state);
+            prop_assert_eq!(decoded(&key, &row).unwrap(), state.clone());
         }
         for signal in left {
             prop_assert_eq!(state.subtract_contribution(&contribution(signal)), Ok(()));

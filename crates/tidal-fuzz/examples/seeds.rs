@@ -7,12 +7,12 @@ use std::path::Path;
 
 use tidal_entities::community::{CommunityMembership, MembershipStatus, serialize_membership};
 use tidal_entities::{
-    AggregateState, Checkpoint, Fingerprint, HalfLife, LogEntry, LogRowBuilder, Run, RunEntry, RunIndex,
-    RunPlace, RunRowBuilder, Schema, Scope, ScopeId, ScopeSetId, SignalEntry, SignalTypeId, SourcePosition,
-    Transition, TransitionKind, Weight, Withheld, WithheldCounts, aggregate_key, checkpoint_key,
-    encode_aggregate, encode_checkpoint, encode_joined, encode_run_index, encode_schema, encode_scope,
-    encode_scope_set, encode_source_position, encode_transition, joined_key, run_index_key, schema_key,
-    scope_key, scope_set_key, source_key, unseal,
+    AggregateKey, AggregateRun, AggregateRunBuilder, AggregateState, Checkpoint, Fingerprint, HalfLife,
+    LogEntry, LogRowBuilder, Run, RunEntry, RunIndex, RunPlace, RunRowBuilder, Schema, Scope, ScopeId,
+    ScopeSetId, SignalEntry, SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld,
+    WithheldCounts, checkpoint_key, encode_checkpoint, encode_joined, encode_run_index, encode_schema,
+    encode_scope, encode_scope_set, encode_source_position, encode_transition, joined_key, run_index_key,
+    schema_key, scope_key, scope_set_key, source_key, unseal,
 };
 use tidal_keys::{EntityId, Tag, encode_key};
 
@@ -88,15 +88,25 @@ fn rows() -> Result<Seeds, Box<dyn Error>> {
     let mut seeds = log_rows()?;
     let half_life = HalfLife::try_from(std::time::Duration::from_secs(3600))?;
     let mut state = AggregateState::default();
-    for at_ns in [0, 1, 3_600_000_000_000, u64::MAX / 2] {
-        let key = aggregate_key(1752, ScopeId(3), SignalTypeId(0));
-        seeds.push(row(1, 1752, 0, 3, unseal(key.as_ref(), &encode_aggregate(key.as_ref(), 9, &state))?));
+    let at_item = |item| AggregateKey { item, scope: ScopeId(3), signal_type: SignalTypeId(0) };
+    let mut builder = AggregateRunBuilder::new(9, None);
+    for (item, at_ns) in (1752..).zip([0, 1, 3_600_000_000_000, u64::MAX / 2]) {
         state.add(Weight::try_from(-0.5)?, at_ns, half_life);
+        builder.push(at_item(item), &state);
+        let mut alone = AggregateRunBuilder::new(9, Some(at_item(item - 1)));
+        alone.push(at_item(item), &state);
+        for rows in [builder.clone(), alone] {
+            let Some((key, value, _)) = rows.finish() else { continue };
+            seeds.push(row(1, 9, item, 3, unseal(key.as_ref(), &value)?));
+        }
     }
     let key = checkpoint_key();
     let withheld = WithheldCounts { left: 3, away_period: 2, unknown: 1 };
-    let checkpoint = Checkpoint { floor: 5, target: 9, withheld, aggregates: Fingerprint::default() };
-    seeds.push(row(2, 0, 0, 0, unseal(key.as_ref(), &encode_checkpoint(key.as_ref(), &checkpoint))?));
+    let run = |number| AggregateRun { number, aggregate_count: 2, byte_count: 99, last: at_item(1752) };
+    for runs in [Vec::new(), vec![run(3), run(1)]] {
+        let checkpoint = Checkpoint { floor: 5, withheld, next_number: 4, runs };
+        seeds.push(row(2, 0, 0, 0, unseal(key.as_ref(), &encode_checkpoint(key.as_ref(), &checkpoint))?));
+    }
     let key = schema_key();
     let hour = std::time::Duration::from_secs(3600);
     for schema in [

@@ -1,8 +1,8 @@
 use tidal_entities::{
-    LogRow, LogRowBuilder, RunPlace, RunRow, RunRowBuilder, ScopeId, ScopeSetId, SignalTypeId, aggregate_key,
-    attribute_key, checkpoint_key, decode_aggregate, decode_attribute, decode_checkpoint, decode_joined,
-    decode_run_index, decode_schema, decode_scope, decode_scope_set, decode_source_position,
-    decode_transition, encode_aggregate, encode_attribute, encode_checkpoint, encode_joined,
+    AggregateKey, AggregateRow, AggregateRunBuilder, LogRow, LogRowBuilder, RunPlace, RunRow, RunRowBuilder,
+    ScopeId, ScopeSetId, SignalTypeId, aggregate_row_key, attribute_key, checkpoint_key, decode_attribute,
+    decode_checkpoint, decode_joined, decode_run_index, decode_schema, decode_scope, decode_scope_set,
+    decode_source_position, decode_transition, encode_attribute, encode_checkpoint, encode_joined,
     encode_run_index, encode_schema, encode_scope, encode_scope_set, encode_source_position,
     encode_transition, joined_key, log_row_key, run_index_key, run_row_key, schema_key, scope_key,
     scope_set_key, seal, source_key, transition_key,
@@ -29,7 +29,7 @@ pub fn is_row(data: &[u8]) -> bool {
     let signal_type = SignalTypeId(u16::try_from(three >> 16).unwrap_or_default());
     let key = match kind % 12 {
         0 => log_row_key(one),
-        1 => aggregate_key(one, ScopeId(three), signal_type),
+        1 => aggregate_row_key(one, AggregateKey { item: two, scope: ScopeId(three), signal_type }),
         2 => checkpoint_key(),
         3 => schema_key(),
         4 => scope_key(ScopeId(three)),
@@ -59,8 +59,14 @@ fn written_again(kind: u8, key: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     Some(match kind {
         0 => log_row(key, value)?,
         1 => {
-            let (mark, state) = decode_aggregate(key, value).ok()?;
-            encode_aggregate(key, mark, &state)
+            let row = AggregateRow::decode(key, value).ok()?;
+            let mut builder = AggregateRunBuilder::new(row.run(), row.previous());
+            for (key, state) in row.aggregates() {
+                assert!(builder.push(*key, state).is_none(), "a row of aggregates is longer than rows get");
+            }
+            let (again, value, _) = builder.finish()?;
+            assert_eq!(again.as_ref(), key, "a row of aggregates under another key");
+            value
         }
         2 => encode_checkpoint(key, &decode_checkpoint(key, value).ok()?),
         3 => encode_schema(key, &decode_schema(key, value).ok()?).ok()?,

@@ -142,7 +142,7 @@ impl Story {
         let [first, second] = Self::source_events();
         story.step("apply one", |db| db.apply("queue", 1, [first]).map(drop));
         story.step("apply another", |db| db.apply("queue", 2, [second]).map(drop));
-        let checkpoint = ["last signal", "slice of the checkpoint", "end of the checkpoint"];
+        let checkpoint = ["last signal", "end of the checkpoint"];
         story.background(&checkpoint, Self::has_checkpoint);
         story.background(&["one more signal", "run"], Self::has_run);
         story

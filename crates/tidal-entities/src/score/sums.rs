@@ -115,10 +115,9 @@ impl ScoreSums {
         self.older.iter().flat_map(|older| older.iter()).chain((!self.is_empty()).then_some(&self.newest))
     }
 
-    /// Takes epochs in ascending order without zeros among them.
-    pub(crate) fn from_epochs(mut epochs: Vec<EpochSum>) -> Self {
-        let newest = epochs.pop().unwrap_or_default();
-        let older = (!epochs.is_empty()).then(|| Box::new(OlderEpochs::from_ascending(epochs)));
+    /// Takes epochs in ascending order without zeros among them; the newest is zero if there are none.
+    pub(crate) fn from_parts(older: Vec<EpochSum>, newest: EpochSum) -> Self {
+        let older = (!older.is_empty()).then(|| Box::new(OlderEpochs::from_ascending(older)));
         Self { newest, older }
     }
 

@@ -76,6 +76,11 @@ impl WideSum {
         bytes
     }
 
+    pub(crate) fn from_le_bytes(bytes: [u8; Self::LEN_BYTES]) -> Self {
+        let [low, middle, high] = *bytes.as_chunks().0 else { return Self::default() };
+        Self::from_limbs(u64::from_le_bytes(low), u64::from_le_bytes(middle), i64::from_le_bytes(high))
+    }
+
     pub(crate) const fn from_limbs(low: u64, middle: u64, high: i64) -> Self {
         Self { low, middle, high }
     }

@@ -4,26 +4,15 @@ use super::{
 };
 use crate::{CodecError, Weight, packed_nanos::PackedNanos, reader::Reader};
 
-/// Stands where an epoch would stand and ends the epochs: windows follow. No time lies in an epoch of this number.
-pub(crate) const NO_EPOCH: u64 = u64::MAX;
-
-/// Lays out windows after the epochs of an aggregate. Nothing follows them.
+/// Lays out windows after the epochs of an aggregate.
 pub(crate) fn encode_windows(windows: &WindowSums, row: &mut Vec<u8>) {
-    row.extend_from_slice(&NO_EPOCH.to_le_bytes());
     row.extend_from_slice(&windows.newest.to_le_bytes());
     encode_buckets(windows.newest, windows.fine.as_slice(), row);
     encode_buckets(windows.newest / FINE_IN_COARSE, windows.coarse.as_slice(), row);
 }
 
-/// Reads windows behind [`NO_EPOCH`], of an aggregate that holds `count` signals.
+/// Reads windows behind the epochs of an aggregate that holds `count` signals.
 pub(crate) fn decode_windows(reader: &mut Reader<'_>, count: u64) -> Result<WindowSums, CodecError> {
-    if count == 0 {
-        return Err(CodecError::Value {
-            what: "count of an aggregate with windows",
-            found: count.to_string(),
-            expected: "is not 0",
-        });
-    }
     let newest = reader.u32()?;
     if newest > LAST_BUCKET {
         return Err(CodecError::Value {
@@ -34,7 +23,6 @@ pub(crate) fn decode_windows(reader: &mut Reader<'_>, count: u64) -> Result<Wind
     }
     let fine = decode_buckets::<FINE_KEPT>(newest, count, reader)?;
     let coarse = decode_buckets::<COARSE_KEPT>(newest / FINE_IN_COARSE, count, reader)?;
-    reader.end()?;
     Ok(WindowSums { newest, fine, coarse })
 }
 
