@@ -19,6 +19,9 @@ use crate::{Durability, Error, Result};
 /// more, its key and what the engine adds it stays below 64 KiB; beyond, the engine would give it a page of 128.
 const ROW_BYTES: usize = 65_000;
 
+/// Two megabytes: what a commit of fifty thousand signals has, and the next meanwhile.
+const MAX_SPARE_ROWS: usize = 32;
+
 /// Where an entry of a source came from; staged together with its effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
@@ -97,9 +100,9 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    fn new(next_sequence: u64) -> Self {
+    fn new(row: LogRowBuilder) -> Self {
         Self {
-            row: LogRowBuilder::new(next_sequence),
+            row,
             closed_rows: Vec::new(),
             state_rows: WriteBatch::new(),
             moved_sources: Vec::new(),
@@ -115,11 +118,12 @@ impl Pending {
             && self.moved_sources.is_empty()
     }
 
-    fn close_row(&mut self, newest_time_ns: u64, fingerprint: Fingerprint) {
+    /// Closes the row, and begins the next in the memory of one that is no longer needed.
+    fn close_row(&mut self, newest_time_ns: u64, fingerprint: Fingerprint, spare_row: Option<Vec<u8>>) {
         if self.row.is_empty() {
             return;
         }
-        let next = LogRowBuilder::new(self.row.next_sequence());
+        let next = LogRowBuilder::reusing(self.row.next_sequence(), spare_row.unwrap_or_default());
         self.closed_rows.push(std::mem::replace(&mut self.row, next).finish(newest_time_ns, fingerprint));
     }
 }
@@ -137,6 +141,9 @@ pub(crate) struct InFlight {
 #[derive(Debug)]
 pub(crate) struct LogState {
     pub(crate) pending: Pending,
+    /// The memory of rows that are on disk, for the next: to give it back in another thread than it was taken in would
+    /// hold up whoever allocates.
+    spare_rows: Vec<Vec<u8>>,
     /// Signals that are staged and not yet added to their aggregates.
     pub(crate) updates: Vec<Update>,
     /// How many additions they come to.
@@ -174,7 +181,8 @@ impl LogState {
             durable_position: Some(reached.position),
         };
         Self {
-            pending: Pending::new(end.last_sequence + 1),
+            pending: Pending::new(LogRowBuilder::new(end.last_sequence + 1)),
+            spare_rows: Vec::new(),
             updates: Vec::new(),
             additions: 0,
             withheld: end.withheld,
@@ -219,7 +227,7 @@ impl LogState {
             || bounds.recovery_entries.is_some_and(|entries| self.ahead_of_checkpoint() > entries)
     }
 
-    /// Closes the pending commit and makes room for the next.
+    /// Closes the pending commit and makes room for the next. Returns the rows beside those of the log.
     pub(crate) fn take_pending(&mut self) -> Result<(WriteBatch, InFlight)> {
         let mut sources = Vec::new();
         for name in std::mem::take(&mut self.pending.moved_sources) {
@@ -241,13 +249,10 @@ impl LogState {
             self.pending.state_rows.put(Partition::System, &key, &value);
             sources.push((name, position));
         }
-        self.pending.close_row(self.newest_time_ns, self.fingerprint);
+        self.close_row();
         let next_sequence = self.pending.row.next_sequence();
-        let taken = std::mem::replace(&mut self.pending, Pending::new(next_sequence));
-        let mut batch = taken.state_rows;
-        for (key, value) in &taken.closed_rows {
-            batch.put(Partition::System, key, value);
-        }
+        let next_row = std::mem::replace(&mut self.pending.row, LogRowBuilder::new(next_sequence));
+        let taken = std::mem::replace(&mut self.pending, Pending::new(next_row));
         let number = self.pending_number;
         self.pending_number += 1;
         let commit = InFlight {
@@ -257,7 +262,11 @@ impl LogState {
             last_sequence: next_sequence - 1,
             sources,
         };
-        Ok((batch, commit))
+        Ok((taken.state_rows, commit))
+    }
+
+    fn close_row(&mut self) {
+        self.pending.close_row(self.newest_time_ns, self.fingerprint, self.spare_rows.pop());
     }
 
     /// Appends an entry, or changes nothing.
@@ -268,7 +277,7 @@ impl LogState {
     /// A full row is closed only when the next entry comes, with the fingerprint as its last left it.
     fn row_with_room(&mut self) -> &mut LogRowBuilder {
         if self.pending.row.len_bytes() >= ROW_BYTES {
-            self.pending.close_row(self.newest_time_ns, self.fingerprint);
+            self.close_row();
         }
         &mut self.pending.row
     }
@@ -280,6 +289,7 @@ impl LogState {
                 let Some(commit) = self.in_flight.take() else { return };
                 self.durable_number = commit.number;
                 self.durable_sequence = commit.last_sequence;
+                self.keep_memory_of(commit.rows);
                 for (name, position) in commit.sources {
                     if let Some(source) = self.sources.get_mut(&name) {
                         source.durable_position = Some(position);
@@ -288,6 +298,14 @@ impl LogState {
             }
             Err(cause) => self.failure = Some(Arc::new(cause)),
         }
+    }
+
+    fn keep_memory_of(&mut self, rows: Arc<Vec<StoredRow>>) {
+        // A reader may have them still.
+        let Ok(rows) = Arc::try_unwrap(rows) else { return };
+        let room = MAX_SPARE_ROWS.saturating_sub(self.spare_rows.len());
+        let full = rows.into_iter().map(|(_, row)| row).filter(|row| row.capacity() >= ROW_BYTES);
+        self.spare_rows.extend(full.take(room));
     }
 
     /// Moves a source on, in the commit that is being staged.

@@ -11,7 +11,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tidal_entities::{SignalEntry, SourcePosition, WithheldCounts};
-use tidal_storage::{Storage, WriteBatch};
+use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::aggregates::Update;
 use crate::canary::Break;
@@ -182,9 +182,14 @@ impl LogWriter {
                 }
             }
             match state.take_pending() {
-                Ok((batch, commit)) => {
+                Ok((mut batch, commit)) => {
+                    let rows = Arc::clone(&commit.rows);
                     state.in_flight = Some(commit);
                     drop(state);
+                    for (key, row) in rows.iter() {
+                        batch.put(Partition::System, key, row);
+                    }
+                    drop(rows);
                     let outcome = self.commit_contained(batch);
                     state = lock(&self.state);
                     state.finish_commit(outcome);

@@ -40,14 +40,21 @@ const _: () = assert!(HEADER_LEN == 20);
 pub struct LogRowBuilder {
     first_sequence: u64,
     entry_count: u32,
-    entries: Vec<u8>,
+    /// Room for the header, and the entries; nothing without entries.
+    row: Vec<u8>,
 }
 
 impl LogRowBuilder {
     /// A row without entries, whose first entry will have this sequence number.
     #[must_use]
     pub const fn new(first_sequence: u64) -> Self {
-        Self { first_sequence, entry_count: 0, entries: Vec::new() }
+        Self::reusing(first_sequence, Vec::new())
+    }
+
+    /// The same in the memory of a row that is no longer needed.
+    #[must_use]
+    pub const fn reusing(first_sequence: u64, row: Vec<u8>) -> Self {
+        Self { first_sequence, entry_count: 0, row }
     }
 
     /// Appends an entry, and gives its sequence number.
@@ -58,7 +65,7 @@ impl LogRowBuilder {
     /// the sequence numbers are used up. The row is then as it was.
     pub fn push(&mut self, entry: &LogEntry) -> Result<u64, CodecError> {
         let sequence = self.number_next()?;
-        encode_entry(entry, &mut self.entries)?;
+        encode_entry(entry, self.row_with_header())?;
         self.entry_count += 1;
         Ok(sequence)
     }
@@ -70,7 +77,7 @@ impl LogRowBuilder {
     /// [`CodecError::TooMany`] if the row is full or the sequence numbers are used up. The row is then as it was.
     pub fn push_signal(&mut self, signal: &SignalEntry) -> Result<u64, CodecError> {
         let sequence = self.number_next()?;
-        encode_signal(signal, &mut self.entries);
+        encode_signal(signal, self.row_with_header());
         self.entry_count += 1;
         Ok(sequence)
     }
@@ -103,13 +110,14 @@ impl LogRowBuilder {
     /// How many bytes the value of the row takes if it is finished now.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
-        HEADER_LEN + self.entries.len() + SEAL_LEN
+        if self.is_empty() { HEADER_LEN + SEAL_LEN } else { self.row.len() + SEAL_LEN }
     }
 
     /// The entries so far, with their sequence numbers.
     #[must_use]
     pub fn entries(&self) -> LogEntries<'_> {
-        LogEntries::new(self.first_sequence, self.entry_count, &self.entries)
+        let entries = if self.is_empty() { None } else { self.row.get(HEADER_LEN..) };
+        LogEntries::new(self.first_sequence, self.entry_count, entries.unwrap_or_default())
     }
 
     /// Lays out key and value of the row.
@@ -118,15 +126,23 @@ impl LogRowBuilder {
     /// epoch, so that it need not be searched for. `fingerprint` is that of the rows beside the log after the last entry
     /// of this row.
     #[must_use]
-    pub fn finish(self, newest_time_ns: u64, fingerprint: Fingerprint) -> (EncodedKey, Vec<u8>) {
+    pub fn finish(mut self, newest_time_ns: u64, fingerprint: Fingerprint) -> (EncodedKey, Vec<u8>) {
         let key = log_row_key(self.first_sequence);
-        let mut row = Vec::with_capacity(self.len_bytes());
-        row.extend_from_slice(&self.entry_count.to_le_bytes());
-        row.extend_from_slice(&newest_time_ns.to_le_bytes());
-        row.extend_from_slice(&fingerprint.get().to_le_bytes());
-        row.extend_from_slice(&self.entries);
-        seal_in_place(&key, &mut row);
-        (key, row)
+        let header = header_of(self.entry_count, newest_time_ns, fingerprint);
+        if let Some(room) = self.row_with_header().first_chunk_mut() {
+            *room = header;
+        }
+        seal_in_place(&key, &mut self.row);
+        (key, self.row)
+    }
+
+    /// What entries are appended to.
+    fn row_with_header(&mut self) -> &mut Vec<u8> {
+        if self.is_empty() {
+            self.row.clear();
+            self.row.resize(HEADER_LEN, 0);
+        }
+        &mut self.row
     }
 
     /// The number of the next entry, if there is room for it and for a number after it.
@@ -148,6 +164,14 @@ impl LogRowBuilder {
         }
         Ok(sequence)
     }
+}
+
+fn header_of(entry_count: u32, newest_time_ns: u64, fingerprint: Fingerprint) -> [u8; HEADER_LEN] {
+    let mut header = [0; HEADER_LEN];
+    let numbers = [newest_time_ns.to_le_bytes(), fingerprint.get().to_le_bytes()];
+    let fields = entry_count.to_le_bytes().into_iter().chain(numbers.into_iter().flatten());
+    header.iter_mut().zip(fields).for_each(|(byte, field)| *byte = field);
+    header
 }
 
 /// A row of the log, checked against its seal.
