@@ -160,3 +160,6 @@ impl Input {
         self.aggregates.pop_front().map(|(_, state)| state)
     }
 }
+
+#[cfg(test)]
+mod tests;

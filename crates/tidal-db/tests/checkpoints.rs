@@ -13,6 +13,7 @@
 
 mod scenarios;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -123,6 +124,47 @@ fn a_crash_at_any_write_of_a_checkpoint_loses_nothing_and_counts_nothing_twice()
     }
     assert!(images > 50, "only {images} images were opened");
     assert!(within_a_checkpoint > 0, "no image was taken within a checkpoint");
+}
+
+/// The numbers of the runs that have rows, and of those that the checkpoint names.
+fn run_numbers(image: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) {
+    let storage = Storage::options().open_on(Arc::new(MemoryMedium::from_bytes(image.to_vec()))).unwrap();
+    let rows = storage.items_engine().scan_tag(Tag::SignalState).unwrap().map(Result::unwrap);
+    let stored = rows.map(|(key, _)| parse_aggregate_row_key(&key).unwrap().0).collect();
+    let key = checkpoint_key();
+    let value = storage.system_engine().get(&key).unwrap().unwrap();
+    let runs = decode_checkpoint(&key, &value).unwrap().runs;
+    (stored, runs.iter().map(|run| run.number).collect())
+}
+
+#[test]
+fn runs_are_merged_and_what_was_merged_or_interrupted_goes() {
+    let medium = Arc::new(MemoryMedium::default());
+    let mut db = scenarios::create_on(&medium, bounded()).unwrap();
+    db.join_community(7, 4).unwrap();
+    for round in 0..40 {
+        // As it comes, in the middle of a checkpoint or of a merge.
+        if round % 8 == 7 {
+            db.close().unwrap();
+            let storage = Storage::options().open_on(medium.clone()).unwrap();
+            db = TidalDb::from_parts(storage, bounded()).unwrap();
+        }
+        db.apply("views", 1 + 100 * round, views(40 * round, 40 * round + 100)).unwrap();
+    }
+    let patience = Instant::now();
+    let named = loop {
+        let (stored, named) = run_numbers(&medium.snapshot());
+        if stored == named && named.len() < 6 {
+            break named;
+        }
+        assert!(patience.elapsed() < Duration::from_secs(60), "rows of {stored:?}, but runs are {named:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    // Numbers are given in turn: those that are missing were merged, or interrupted.
+    assert!(named.last().is_some_and(|number| *number > 2 * named.len() as u64), "{named:?}");
+    let report = db.verify().unwrap();
+    assert!(report.differences.is_empty(), "{:?}", report.differences);
+    assert_eq!(assert_views_follow_the_events(&db), 2 * 40 * 100);
 }
 
 /// Whether some rows are of a run that the checkpoint does not name yet.
