@@ -20,9 +20,12 @@ use std::time::{Duration, Instant};
 use scenarios::medium::{RecordingMedium, take_step};
 use scenarios::{community, config, open_image};
 use tidal_db::{Action, Config, Event, Scope, Storage, TidalDb, Weight};
-use tidal_entities::{checkpoint_key, decode_checkpoint, parse_aggregate_row_key};
+use tidal_entities::{
+    AggregateKey, AggregateRunBuilder, AggregateState, HalfLife, ScopeId, SignalTypeId, checkpoint_key,
+    decode_checkpoint, encode_checkpoint, parse_aggregate_row_key,
+};
 use tidal_keys::Tag;
-use tidal_storage::{MemoryMedium, WriteBatch};
+use tidal_storage::{MemoryMedium, Partition, WriteBatch};
 
 /// With two scopes more aggregates than one slice of a checkpoint holds.
 const ITEMS: u64 = 2_100;
@@ -137,6 +140,24 @@ fn run_numbers(image: &[u8]) -> (BTreeSet<u64>, BTreeSet<u64>) {
     (stored, runs.iter().map(|run| run.number).collect())
 }
 
+/// What a crash in the middle of a checkpoint leaves: a row of a run that is not whole.
+fn interrupted_run(storage: &Storage) -> WriteBatch {
+    let key = checkpoint_key();
+    let value = storage.system_engine().get(&key).unwrap().unwrap();
+    let mut checkpoint = decode_checkpoint(&key, &value).unwrap();
+    let mut run = AggregateRunBuilder::new(checkpoint.next_number, None);
+    let mut state = AggregateState::default();
+    state.add(Weight::ONE, 1_000, HalfLife::MIN);
+    let aggregate = AggregateKey { item: 1, scope: ScopeId::GLOBAL, signal_type: SignalTypeId(0) };
+    assert!(run.push(aggregate, &state).is_none());
+    let (row_key, row, _) = run.finish().unwrap();
+    checkpoint.next_number += 1;
+    let mut batch = WriteBatch::new();
+    batch.put(Partition::Items, &row_key, &row);
+    batch.put(Partition::System, &key, &encode_checkpoint(&key, &checkpoint));
+    batch
+}
+
 #[test]
 fn runs_are_merged_and_what_was_merged_or_interrupted_goes() {
     let medium = Arc::new(MemoryMedium::default());
@@ -147,6 +168,7 @@ fn runs_are_merged_and_what_was_merged_or_interrupted_goes() {
         if round % 8 == 7 {
             db.close().unwrap();
             let storage = Storage::options().open_on(medium.clone()).unwrap();
+            storage.commit(interrupted_run(&storage)).unwrap();
             db = TidalDb::from_parts(storage, bounded()).unwrap();
         }
         db.apply("views", 1 + 100 * round, views(40 * round, 40 * round + 100)).unwrap();
