@@ -5,13 +5,15 @@
 //! see what a prefix of the log comes to, whole signals, and between reads signals are added many at
 //! a time by the callers who made them, with no lock for each aggregate.
 //!
-//! Lock order: the view, then the log's state. Never back.
+//! Lock order: the view, then the log's state or the interned scopes. Never back.
 
+mod board_numbers;
+mod index;
 mod update;
 mod view;
 
 use std::ops::Deref;
-use std::sync::TryLockError;
+use std::sync::{Arc, TryLockError};
 
 pub(crate) use tidal_entities::AggregateKey;
 use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType};
@@ -19,6 +21,7 @@ use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType};
 pub(crate) use self::update::Update;
 pub(crate) use self::view::AggregateView;
 use crate::log_writer::LogWriter;
+use crate::scopes::{Interner, ScopeSet};
 use crate::sync::{Mutex, MutexGuard, is_poisoned};
 use crate::{Error, Result, TidalDb};
 
@@ -44,12 +47,17 @@ struct State {
     view: AggregateView,
     /// Kept for its memory; empty but while they are added.
     updates: Vec<Update>,
+    interner: Arc<Interner>,
+    /// All sets that updates may name, by number.
+    sets: Vec<Arc<ScopeSet>>,
 }
 
 impl State {
     fn catch_up(&mut self, log: &LogWriter) {
         log.take_updates(&mut self.updates);
-        self.view.add_all(&self.updates);
+        // Every set was interned before a signal of it was staged.
+        self.interner.complete(&mut self.sets);
+        self.view.add_all(&self.updates, &self.sets);
         self.updates.clear();
     }
 }
@@ -70,8 +78,8 @@ impl Deref for CaughtUp<'_> {
 }
 
 impl Aggregates {
-    pub(crate) fn new(view: AggregateView) -> Self {
-        Self { state: Mutex::new(State { view, updates: Vec::new() }) }
+    pub(crate) fn new(view: AggregateView, interner: Arc<Interner>) -> Self {
+        Self { state: Mutex::new(State { view, updates: Vec::new(), interner, sets: Vec::new() }) }
     }
 
     /// Adds everything staged so far, for whoever wants to read.

@@ -12,6 +12,7 @@ mod block;
 mod frontier;
 
 use std::cmp::Reverse;
+use std::hint::black_box;
 
 use tidal_entities::{AggregateState, Contribution, ScoreRank, SubtractError};
 
@@ -39,6 +40,9 @@ impl Entry {
 pub(crate) struct Slot(u32);
 
 impl Slot {
+    /// No aggregate has this slot: as many would fit no memory.
+    pub(crate) const NONE: Self = Self(u32::MAX);
+
     fn split(self) -> (usize, usize) {
         (self.0 as usize / FAN_OUT, self.0 as usize % FAN_OUT)
     }
@@ -76,6 +80,14 @@ impl Leaderboard {
     pub(crate) fn get(&self, slot: Slot) -> &AggregateState {
         let (block, position) = slot.split();
         &self.blocks[block].cells()[position].state
+    }
+
+    /// Reads what adding to an aggregate reads, or with no slot what making a new one does.
+    pub(crate) fn touch(&self, slot: Slot) {
+        let (block, position) = slot.split();
+        let block = self.blocks.get(block).or(self.blocks.last());
+        let cell = block.and_then(|block| block.cells().get(position).or(block.cells().last()));
+        black_box(cell.map(|cell| (cell.item, cell.state.count(), cell.state.score().is_empty())));
     }
 
     /// Adds a signal.

@@ -343,7 +343,12 @@ impl Staging<'_> {
     }
 
     /// Appends a signal and publishes it. Changes nothing if it fails.
-    pub(crate) fn append_signal(&mut self, signal: &SignalEntry, update: Update) -> Result<()> {
+    pub(crate) fn append_signal(
+        &mut self,
+        signal: &SignalEntry,
+        update: Update,
+        additions: usize,
+    ) -> Result<()> {
         let canary = self.state.canary;
         if !(signal.withheld.is_some() && canary.is(Break::HistorySkipped)) {
             self.state.row_with_room().push_signal(signal).map_err(unloggable)?;
@@ -354,7 +359,7 @@ impl Staging<'_> {
         {
             self.state.withheld.add(reason);
         }
-        self.state.additions += update.additions();
+        self.state.additions += additions;
         self.state.updates.push(update);
         Ok(())
     }

@@ -105,15 +105,16 @@ impl LogWriter {
         Ok((result, Ticket(state.pending_number)))
     }
 
-    /// Stages a signal, and publishes it at the same moment.
+    /// Stages a signal, and publishes it at the same moment; so many aggregates take it.
     pub(crate) fn stage_signal(
         &self,
         origin: Option<&Origin<'_>>,
         entry: &SignalEntry,
         update: Update,
+        additions: usize,
     ) -> Result<StagedSignal> {
         let ((additions_waiting, must_wait), ticket) = self.stage(origin, |staging| {
-            staging.append_signal(entry, update)?;
+            staging.append_signal(entry, update, additions)?;
             let state = &*staging.state;
             Ok((state.additions, state.is_beyond(self.bounds)))
         })?;

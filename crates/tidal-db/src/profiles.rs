@@ -2,10 +2,10 @@
 //! communities, the set of scopes.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use crate::fast_map::{FastMap, fast_map};
-use crate::scopes::ScopeSet;
+use crate::scopes::ScopeSetRef;
 use crate::shards::{WaitingWriters, read_shard, write_entry};
 use crate::sync::map::{Entry, OccupiedEntry, VacantEntry};
 
@@ -14,7 +14,7 @@ use crate::sync::map::{Entry, OccupiedEntry, VacantEntry};
 pub(crate) struct Profile {
     pub(crate) attributes: BTreeMap<String, String>,
     /// None since the last change: resolved, and given a number, by the next signal that is forwarded.
-    scope_set: Option<Arc<ScopeSet>>,
+    scope_set: Option<ScopeSetRef>,
 }
 
 /// All profiles. Users who never joined anything nor had an attribute have none.
@@ -24,7 +24,7 @@ pub(crate) struct Profiles {
     /// Joins, quits and changes that wait for the signals before them.
     waiting: WaitingWriters,
     /// What users without a profile match: cohorts may be defined by what somebody has not.
-    unseen: OnceLock<Arc<ScopeSet>>,
+    unseen: OnceLock<ScopeSetRef>,
 }
 
 impl Profiles {
@@ -51,17 +51,17 @@ impl Profiles {
     /// The scopes of `user_id`, if they were resolved since the last change. No join, quit or change
     /// of attributes of that user is staged while the first of the two is held, so that the log tells
     /// the same order.
-    pub(crate) fn read(&self, user_id: u64) -> (impl Sized + '_, Option<Arc<ScopeSet>>) {
+    pub(crate) fn read(&self, user_id: u64) -> (impl Sized + '_, Option<ScopeSetRef>) {
         let (shard, scope_set) =
-            read_shard(&self.by_user, &self.waiting, user_id, |profile| profile.scope_set.clone());
-        (shard, scope_set.unwrap_or_else(|| self.unseen.get().cloned()))
+            read_shard(&self.by_user, &self.waiting, user_id, |profile| profile.scope_set);
+        (shard, scope_set.unwrap_or_else(|| self.unseen.get().copied()))
     }
 
     /// Resolves the scopes of `user_id` with `resolve`, unless somebody else did in between.
     pub(crate) fn resolve<E>(
         &self,
         user_id: u64,
-        resolve: impl FnOnce(&BTreeMap<String, String>) -> Result<Arc<ScopeSet>, E>,
+        resolve: impl FnOnce(&BTreeMap<String, String>) -> Result<ScopeSetRef, E>,
     ) -> Result<(), E> {
         match write_entry(&self.by_user, &self.waiting, user_id) {
             Entry::Occupied(mut entry) => {

@@ -17,10 +17,20 @@ pub(crate) struct ScopeSet {
     pub(crate) communities: Box<[ScopeId]>,
 }
 
-impl Default for ScopeSet {
-    /// The empty set: global only.
-    fn default() -> Self {
-        Self { id: ScopeSetId::EMPTY, cohorts: Box::default(), communities: Box::default() }
+/// Which set it is, and how many scopes are in it: what a signal needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScopeSetRef {
+    pub(crate) id: ScopeSetId,
+    pub(crate) cohorts: u32,
+    pub(crate) communities: u32,
+}
+
+impl ScopeSetRef {
+    /// Global only.
+    pub(crate) const EMPTY: Self = Self { id: ScopeSetId::EMPTY, cohorts: 0, communities: 0 };
+
+    fn of(set: &ScopeSet) -> Self {
+        Self { id: set.id, cohorts: number(set.cohorts.len()), communities: number(set.communities.len()) }
     }
 }
 
@@ -76,17 +86,11 @@ fn number(len: usize) -> u32 {
 #[derive(Debug)]
 pub(crate) struct Interner {
     tables: Mutex<Tables>,
-    empty_set: Arc<ScopeSet>,
 }
 
 impl Interner {
     pub(crate) fn new() -> Self {
-        Self { tables: Mutex::new(Tables::new()), empty_set: Arc::default() }
-    }
-
-    /// Global only.
-    pub(crate) fn empty_set(&self) -> &Arc<ScopeSet> {
-        &self.empty_set
+        Self { tables: Mutex::new(Tables::new()) }
     }
 
     /// The set of `cohorts` and `communities`; a new one is stored in the commit being staged.
@@ -95,7 +99,7 @@ impl Interner {
         staging: &mut Staging<'_>,
         cohorts: impl IntoIterator<Item = String>,
         communities: impl IntoIterator<Item = u64>,
-    ) -> Arc<ScopeSet> {
+    ) -> ScopeSetRef {
         let mut tables = lock(&self.tables);
         let scopes =
             cohorts.into_iter().map(Scope::Cohort).chain(communities.into_iter().map(Scope::Community));
@@ -111,13 +115,13 @@ impl Interner {
         }
         members.sort_unstable();
         if let Some(set) = tables.sets.get(&members) {
-            return Arc::clone(set);
+            return ScopeSetRef::of(set);
         }
         let value_of = members.clone();
         let set = tables.add_set(members);
         let key = scope_set_key(set.id);
         staging.put(Partition::System, &key, &encode_scope_set(&key, &value_of));
-        set
+        ScopeSetRef::of(&set)
     }
 
     /// Takes over a stored scope; `false` if its number is not the next.
@@ -146,6 +150,12 @@ impl Interner {
     pub(crate) fn set(&self, id: ScopeSetId) -> Option<Arc<ScopeSet>> {
         let tables = lock(&self.tables);
         tables.sets_by_id.get(usize::try_from(id.0).ok()?).cloned()
+    }
+
+    /// Appends to the sets that are known, in the order of their numbers, those that came since.
+    pub(crate) fn complete(&self, known: &mut Vec<Arc<ScopeSet>>) {
+        let tables = lock(&self.tables);
+        known.extend(tables.sets_by_id.iter().skip(known.len()).cloned());
     }
 
     /// The number of `scope`, if it ever took a signal or could have.

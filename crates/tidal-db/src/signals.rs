@@ -1,13 +1,12 @@
 //! Signals: recorded always, forwarded only through the gate.
 
-use std::sync::Arc;
-
 use tidal_entities::{Contribution, SignalEntry, SignalTypeId, Weight, Withheld, WithheldCounts};
 
 use crate::aggregates::Update;
 use crate::canary::Break;
 use crate::gate::{EventTime, ForwardPermit};
 use crate::log_state::{Origin, StagedSignal, Staging};
+use crate::scopes::ScopeSetRef;
 use crate::{Durability, Error, Result, TidalDb};
 
 /// What became of one signal. The user's history and the item's global aggregate took it in any
@@ -158,7 +157,7 @@ impl TidalDb {
         let (profile_lock, scope_set) = loop {
             let (profile_lock, scope_set) = inner.profiles.read(signal.user);
             if withheld.is_some() {
-                break (profile_lock, Arc::clone(inner.interner.empty_set()));
+                break (profile_lock, ScopeSetRef::EMPTY);
             }
             if let Some(scope_set) = scope_set {
                 break (profile_lock, scope_set);
@@ -175,14 +174,15 @@ impl TidalDb {
             scope_set: scope_set.id,
             withheld,
         };
-        let mut update = Update::new(signal.item, signal.signal_type, signal.contribution, scope_set);
-        let cohorts = try_cohort_attribution(&permit, &mut update);
+        let mut update = Update::new(signal.item, signal.signal_type, signal.contribution, scope_set.id);
+        let cohorts = try_cohort_attribution(&permit, scope_set, &mut update);
         let permit = inner.gate.for_next_scope(permit, || {
             inner.gate.permit(&inner.community_leave_status, signal.user, signal.event_time)
         });
-        let communities = self.try_community_forwarding(&permit, &mut update);
+        let communities = self.try_community_forwarding(&permit, scope_set, &mut update);
         let _permit = inner.gate.until_staged(permit);
-        let staged = inner.log.stage_signal(origin, &entry, update)?;
+        let additions = 1 + cohorts as usize + communities as usize;
+        let staged = inner.log.stage_signal(origin, &entry, update, additions)?;
         drop(profile_lock);
         Ok((SignalReceipt { cohorts, communities, withheld }, staged))
     }
@@ -200,11 +200,17 @@ impl TidalDb {
     }
 
     /// Lets the communities that the user is in take the signal, if the gate does; returns how many.
-    fn try_community_forwarding<G>(&self, permit: &ForwardPermit<G>, update: &mut Update) -> u32 {
+    fn try_community_forwarding<G>(
+        &self,
+        permit: &ForwardPermit<G>,
+        scope_set: ScopeSetRef,
+        update: &mut Update,
+    ) -> u32 {
         if permit.withheld().is_some() || self.inner.canary.is(Break::ViewDrifts) {
             return 0;
         }
-        update.forward_to_communities()
+        update.forward_to_communities();
+        scope_set.communities
     }
 
     /// Refuses a time further ahead of `now_ns` than the allowed skew.
@@ -218,6 +224,10 @@ impl TidalDb {
 }
 
 /// Lets the cohorts that the user matches take the signal, if the gate does; returns how many.
-fn try_cohort_attribution<G>(permit: &ForwardPermit<G>, update: &mut Update) -> u32 {
-    if permit.withheld().is_some() { 0 } else { update.forward_to_cohorts() }
+fn try_cohort_attribution<G>(permit: &ForwardPermit<G>, scope_set: ScopeSetRef, update: &mut Update) -> u32 {
+    if permit.withheld().is_some() {
+        return 0;
+    }
+    update.forward_to_cohorts();
+    scope_set.cohorts
 }

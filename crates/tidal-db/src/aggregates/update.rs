@@ -1,8 +1,5 @@
-use std::sync::Arc;
+use tidal_entities::{Contribution, ScopeId, ScopeSetId, SignalTypeId};
 
-use tidal_entities::{Contribution, ScopeId, SignalTypeId};
-
-use crate::aggregates::AggregateKey;
 use crate::scopes::ScopeSet;
 
 /// A signal that is staged and not yet added to its aggregates.
@@ -12,50 +9,51 @@ pub(crate) struct Update {
     signal_type: SignalTypeId,
     takes_cohorts: bool,
     takes_communities: bool,
+    scope_set: ScopeSetId,
     /// Worked out once for all scopes.
     pub(super) contribution: Contribution,
-    scope_set: Arc<ScopeSet>,
 }
 
-const _: () = assert!(size_of::<Update>() == 64);
+const _: () = assert!(size_of::<Update>() == 48);
 
 impl Update {
-    /// Of the global aggregate alone, until it is forwarded.
+    /// Of the global aggregate alone, until it is forwarded to the scopes of a set.
     pub(crate) fn new(
         item: u64,
         signal_type: SignalTypeId,
         contribution: Contribution,
-        scope_set: Arc<ScopeSet>,
+        scope_set: ScopeSetId,
     ) -> Self {
-        Self { item, signal_type, takes_cohorts: false, takes_communities: false, contribution, scope_set }
+        Self { item, signal_type, takes_cohorts: false, takes_communities: false, scope_set, contribution }
     }
 
-    /// Lets the cohorts of the set take it; returns how many.
-    pub(crate) fn forward_to_cohorts(&mut self) -> u32 {
+    /// Lets the cohorts of its set take it.
+    pub(crate) fn forward_to_cohorts(&mut self) {
         self.takes_cohorts = true;
-        u32::try_from(self.scope_set.cohorts.len()).unwrap_or(u32::MAX)
     }
 
-    /// Lets the communities of the set take it; returns how many.
-    pub(crate) fn forward_to_communities(&mut self) -> u32 {
+    /// Lets the communities of its set take it.
+    pub(crate) fn forward_to_communities(&mut self) {
         self.takes_communities = true;
-        u32::try_from(self.scope_set.communities.len()).unwrap_or(u32::MAX)
     }
 
-    /// How many aggregates take the signal.
-    pub(crate) fn additions(&self) -> usize {
-        let ScopeSet { cohorts, communities, .. } = &*self.scope_set;
-        let cohorts = if self.takes_cohorts { cohorts.len() } else { 0 };
-        let communities = if self.takes_communities { communities.len() } else { 0 };
-        1 + cohorts + communities
+    pub(super) fn item(&self) -> u64 {
+        self.item
     }
 
-    /// All aggregates that take the signal.
-    pub(super) fn keys(&self) -> impl Iterator<Item = AggregateKey> + '_ {
-        let ScopeSet { cohorts, communities, .. } = &*self.scope_set;
-        let cohorts = self.takes_cohorts.then_some(cohorts).into_iter().flatten();
-        let communities = self.takes_communities.then_some(communities).into_iter().flatten();
-        let scopes = std::iter::once(&ScopeId::GLOBAL).chain(cohorts).chain(communities);
-        scopes.map(|scope| AggregateKey { item: self.item, scope: *scope, signal_type: self.signal_type })
+    pub(super) fn scope_set(&self) -> ScopeSetId {
+        self.scope_set
+    }
+
+    pub(super) fn signal_type(&self) -> SignalTypeId {
+        self.signal_type
+    }
+
+    /// All scopes that take the signal, whose set is this.
+    pub(super) fn scopes<'a>(&self, set: &'a ScopeSet) -> impl Iterator<Item = ScopeId> + use<'a> {
+        let ScopeSet { cohorts, communities, .. } = set;
+        let cohorts: &[ScopeId] = if self.takes_cohorts { cohorts } else { &[] };
+        let communities: &[ScopeId] = if self.takes_communities { communities } else { &[] };
+        std::iter::once(&ScopeId::GLOBAL).chain(cohorts).chain(communities).copied()
     }
 }

@@ -1,85 +1,97 @@
 //! All aggregates of all scopes, as of one place in the log.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::hint::black_box;
+use std::sync::Arc;
 
 use tidal_entities::{AggregateState, Contribution, ScopeId, SignalTypeId, SubtractError};
 
 use super::AggregateKey;
+use super::board_numbers::{Board, BoardHash, BoardNumbers};
+use super::index::{Index, Place};
 use super::update::Update;
 use crate::canary::{Break, Canary};
-use crate::fast_map::FastHasher;
 use crate::leaderboard::{Cell, Leaderboard, Slot};
-
-/// Where an aggregate is.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    board: u32,
-    slot: Slot,
-}
-
-type Index = HashMap<AggregateKey, Place, FastHasher>;
-
-/// In so many parts, so that growing one stops the others' signals for well below a millisecond.
-const INDEX_PARTS: usize = 256;
+use crate::scopes::ScopeSet;
 
 /// So many signals are looked up before the first is added.
-const GROUP: usize = 8;
+const GROUP: usize = 16;
 
 /// See the module's head. Nothing in it is locked: whoever has it, has it alone.
 #[derive(Debug)]
 pub(crate) struct AggregateView {
-    index: Box<[Index]>,
+    index: Index,
     boards: Vec<Leaderboard>,
     board_scopes: Vec<(ScopeId, SignalTypeId)>,
-    boards_by_scope: HashMap<(ScopeId, SignalTypeId), u32, FastHasher>,
+    board_numbers: BoardNumbers,
     canary: Canary,
 }
 
-/// An item's aggregates share a part of the index.
-fn part_of(item: u64) -> usize {
-    // The golden ratio spreads consecutive ids; its product's highest 8 bits are below 256.
-    (item.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize
+/// What is to be added to one aggregate: which of a group of signals, and where.
+#[derive(Clone, Copy, Debug)]
+struct Addition {
+    number: usize,
+    scope: ScopeId,
+    board: Board,
+    hash: BoardHash,
+    slot: Slot,
 }
 
 #[expect(
     clippy::indexing_slicing,
-    reason = "parts are 256, and boards and slots are given out by their owners"
+    reason = "boards and slots are given out by their owners, sets by the interner"
 )]
 impl AggregateView {
     pub(crate) fn new(canary: Canary) -> Self {
-        let hasher = FastHasher::default();
         Self {
-            index: (0..INDEX_PARTS).map(|_| Index::with_hasher(hasher.clone())).collect(),
+            index: Index::new(),
             boards: Vec::new(),
             board_scopes: Vec::new(),
-            boards_by_scope: HashMap::default(),
+            board_numbers: BoardNumbers::default(),
             canary,
         }
     }
 
-    /// Adds signals. Their order does not matter.
-    pub(crate) fn add_all(&mut self, updates: &[Update]) {
-        let mut places = Vec::with_capacity(GROUP * 8);
+    /// Adds signals, of which each names one of `sets`. Their order does not matter.
+    ///
+    /// Each step reads for many signals what the next one needs, and branches on nothing that it reads: so the
+    /// processor waits for the memory of all of them at once, not one by one.
+    pub(crate) fn add_all(&mut self, updates: &[Update], sets: &[Arc<ScopeSet>]) {
+        let mut additions = Vec::new();
         for group in updates.chunks(GROUP) {
-            places.clear();
-            for update in group {
-                places.extend(update.keys().map(|key| self.place(key)));
+            additions.clear();
+            let mut of_items = [const { None }; GROUP];
+            for (number, update) in group.iter().enumerate() {
+                of_items[number] = self.index.of_item(update.item());
+                let signal_type = update.signal_type();
+                additions.extend(update.scopes(&sets[update.scope_set().0 as usize]).map(|scope| {
+                    let (board, hash) = self.board_numbers.get(scope, signal_type);
+                    Addition { number, scope, board, hash, slot: Slot::NONE }
+                }));
             }
-            // Reading them all first lets the processor wait for their memory once, not one by one.
-            for place in &places {
-                black_box(self.boards[place.board as usize].get(place.slot).count());
+            for Addition { number, hash, .. } in &additions {
+                of_items[*number].inspect(|of_item| of_item.touch(*hash));
             }
-            let mut places = places.iter();
-            for update in group {
-                for (_, place) in update.keys().zip(&mut places) {
-                    let board = &mut self.boards[place.board as usize];
-                    if self.canary.is(Break::RankingStale) {
-                        board.add_unranked(place.slot, &update.contribution);
-                    } else {
-                        board.add(place.slot, &update.contribution);
-                    }
+            for Addition { number, board, hash, slot, .. } in &mut additions {
+                *slot =
+                    of_items[*number].and_then(|of_item| of_item.find(*board, *hash)).unwrap_or(Slot::NONE);
+            }
+            for Addition { board, slot, .. } in &additions {
+                if let Some(board) = self.boards.get(board.0 as usize) {
+                    board.touch(*slot);
+                }
+            }
+            for Addition { number, scope, board, slot, .. } in &additions {
+                let update = &group[*number];
+                let Place { board, slot } = if *slot == Slot::NONE {
+                    let (item, signal_type) = (update.item(), update.signal_type());
+                    self.place(AggregateKey { item, scope: *scope, signal_type })
+                } else {
+                    Place { board: *board, slot: *slot }
+                };
+                let board = &mut self.boards[board.0 as usize];
+                if self.canary.is(Break::RankingStale) {
+                    board.add_unranked(slot, &update.contribution);
+                } else {
+                    board.add(slot, &update.contribution);
                 }
             }
         }
@@ -87,8 +99,8 @@ impl AggregateView {
 
     /// Adds one signal to one aggregate.
     pub(crate) fn add(&mut self, key: AggregateKey, contribution: &Contribution) {
-        let place = self.place(key);
-        self.boards[place.board as usize].add(place.slot, contribution);
+        let Place { board, slot } = self.place(key);
+        self.boards[board.0 as usize].add(slot, contribution);
     }
 
     /// Takes one signal away from the aggregate that it was added to; one without signals is gone.
@@ -98,31 +110,28 @@ impl AggregateView {
         key: AggregateKey,
         contribution: &Contribution,
     ) -> Result<(), SubtractError> {
-        let Entry::Occupied(entry) = self.index[part_of(key.item)].entry(key) else {
-            return Err(SubtractError::Empty);
-        };
-        let Place { board, slot } = *entry.get();
-        if self.boards[board as usize].subtract(slot, contribution)? {
-            entry.remove();
+        let Some(Place { board, slot }) = self.find(key) else { return Err(SubtractError::Empty) };
+        if self.boards[board.0 as usize].subtract(slot, contribution)? {
+            self.index.remove(key.item, board, &self.board_numbers);
         }
         Ok(())
     }
 
     /// Sets an aggregate found at open.
     pub(crate) fn restore(&mut self, key: AggregateKey, state: AggregateState) {
-        let place = self.place(key);
-        self.boards[place.board as usize].restore(place.slot, state);
+        let Place { board, slot } = self.place(key);
+        self.boards[board.0 as usize].restore(slot, state);
     }
 
     pub(crate) fn get(&self, key: AggregateKey) -> Option<&AggregateState> {
-        let place = self.index[part_of(key.item)].get(&key)?;
-        Some(self.boards[place.board as usize].get(place.slot))
+        let Place { board, slot } = self.find(key)?;
+        Some(self.boards[board.0 as usize].get(slot))
     }
 
     /// The best items of one scope and signal type.
     pub(crate) fn board(&self, scope: ScopeId, signal_type: SignalTypeId) -> Option<&Leaderboard> {
-        let board = self.boards_by_scope.get(&(scope, signal_type))?;
-        self.boards.get(*board as usize)
+        let (board, _) = self.board_numbers.get(scope, signal_type);
+        self.boards.get(board.0 as usize)
     }
 
     /// Every scope and signal type that ever took a signal, with its number.
@@ -157,25 +166,29 @@ impl AggregateView {
             .collect()
     }
 
+    fn find(&self, key: AggregateKey) -> Option<Place> {
+        let (board, hash) = self.board_numbers.get(key.scope, key.signal_type);
+        let slot = self.index.of_item(key.item)?.find(board, hash)?;
+        Some(Place { board, slot })
+    }
+
     fn place(&mut self, key: AggregateKey) -> Place {
-        match self.index[part_of(key.item)].get(&key) {
-            Some(place) => *place,
-            None => self.insert(key),
-        }
+        self.find(key).unwrap_or_else(|| self.insert(key))
     }
 
     #[cold]
     #[inline(never)]
     fn insert(&mut self, key: AggregateKey) -> Place {
-        let next = self.boards.len();
-        let board = *self.boards_by_scope.entry((key.scope, key.signal_type)).or_insert_with(|| {
+        let (mut board, _) = self.board_numbers.get(key.scope, key.signal_type);
+        if board == Board::NONE {
+            // As many scopes as would overflow this fit no memory.
+            board = u32::try_from(self.boards.len()).map_or(Board::NONE, Board);
             self.boards.push(Leaderboard::default());
             self.board_scopes.push((key.scope, key.signal_type));
-            // As many scopes as would overflow this fit no memory.
-            u32::try_from(next).unwrap_or(u32::MAX)
-        });
-        let place = Place { board, slot: self.boards[board as usize].insert(key.item) };
-        self.index[part_of(key.item)].insert(key, place);
+            self.board_numbers.set(key.scope, key.signal_type, board);
+        }
+        let place = Place { board, slot: self.boards[board.0 as usize].insert(key.item) };
+        self.index.insert(key.item, place, &self.board_numbers);
         place
     }
 }
