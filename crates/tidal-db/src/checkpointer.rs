@@ -43,8 +43,12 @@ const TIDY_SLICES_PER_SLICE: usize = 8;
 /// aggregate that changes often.
 const MAX_ADDITIONS: usize = 4_000_000;
 
+/// How many times as much room as a checkpoint needed is kept for the next.
+const KEPT_ROOM: usize = 8;
+
 /// What the log adds, signal by signal: kept as a list and then sorted, since a map of sums would cost a look into
-/// memory that has to be fetched for each of them.
+/// memory that has to be fetched for each of them. The lists are kept from one checkpoint to the next: to give back or
+/// to copy that much memory would hold up whoever allocates meanwhile.
 #[derive(Debug, Default)]
 struct Additions {
     contributions: Vec<Contribution>,
@@ -64,6 +68,7 @@ pub(crate) struct Checkpointer {
     interval: u64,
     canary: Canary,
     slice_rows: usize,
+    additions: Additions,
     merge: Option<AggregateMerge>,
     /// Runs whose rows are to be removed.
     gone: VecDeque<u64>,
@@ -89,8 +94,19 @@ impl Checkpointer {
                 gone.push_back(number);
             }
         }
-        let merge = None;
-        Ok(Self { storage, schema, interner, log, checkpoint, interval, canary, slice_rows, merge, gone })
+        Ok(Self {
+            storage,
+            schema,
+            interner,
+            log,
+            checkpoint,
+            interval,
+            canary,
+            slice_rows,
+            additions: Additions::default(),
+            merge: None,
+            gone,
+        })
     }
 
     /// Makes checkpoints until the database is closed or a commit fails. Runs on its own thread.
@@ -127,11 +143,11 @@ impl Checkpointer {
 
     /// Makes one checkpoint; returns how many slices it wrote.
     fn advance(&mut self, goal: u64) -> Result<usize> {
-        let mut withheld = self.checkpoint.withheld;
-        let additions = RefCell::new(Additions::default());
+        let Checkpoint { floor, mut withheld, .. } = self.checkpoint;
+        let additions = RefCell::new(std::mem::take(&mut self.additions));
         let reached = visit_entries(
             &self.storage,
-            self.checkpoint.floor,
+            floor,
             |sequence, entry| {
                 let LogEntry::Signal(signal) = entry else { return Ok(()) };
                 if let Some(reason) = signal.withheld {
@@ -139,10 +155,17 @@ impl Checkpointer {
                 }
                 additions.borrow_mut().note(&self.schema, &self.interner, sequence, &signal)
             },
-            |sequence| sequence >= goal || additions.borrow().is_full() || self.log.check_writable().is_err(),
+            |sequence| {
+                let mut additions = additions.borrow_mut();
+                additions.make_room(sequence.saturating_sub(floor), goal.saturating_sub(floor));
+                sequence >= goal || additions.is_full() || self.log.check_writable().is_err()
+            },
         )?;
         self.log.check_writable()?;
-        let (slices, output) = self.write_sums(additions.into_inner())?;
+        let mut additions = additions.into_inner();
+        let (slices, output) = self.write_sums(&mut additions)?;
+        additions.clear();
+        self.additions = additions;
         self.canary.strike(Break::CheckpointPanics);
         let (slice, run) = output.finish();
         self.checkpoint.runs.extend(run);
@@ -152,8 +175,8 @@ impl Checkpointer {
     }
 
     /// Writes what the log adds to each aggregate, but for the last slice.
-    fn write_sums(&mut self, additions: Additions) -> Result<(usize, AggregateOutput)> {
-        let Additions { contributions, mut by_aggregate } = additions;
+    fn write_sums(&mut self, additions: &mut Additions) -> Result<(usize, AggregateOutput)> {
+        let Additions { contributions, by_aggregate } = additions;
         by_aggregate.sort_unstable();
         let mut output = self.begin_run();
         let mut slices = 0;
@@ -228,6 +251,21 @@ impl Checkpointer {
 }
 
 impl Additions {
+    /// Makes room for as many more as `done` of so many entries let expect, early and at once: lists that grow as they
+    /// fill are copied again and again.
+    fn make_room(&mut self, done: u64, entries: u64) {
+        make_room(&mut self.by_aggregate, done, entries);
+        make_room(&mut self.contributions, done, entries);
+    }
+
+    /// Keeps the memory, but not what is far more than was needed.
+    fn clear(&mut self) {
+        self.by_aggregate.shrink_to(KEPT_ROOM * self.by_aggregate.len());
+        self.contributions.shrink_to(KEPT_ROOM * self.contributions.len());
+        self.by_aggregate.clear();
+        self.contributions.clear();
+    }
+
     fn is_full(&self) -> bool {
         self.by_aggregate.len() >= MAX_ADDITIONS
     }
@@ -248,5 +286,15 @@ impl Additions {
         })?;
         self.contributions.extend(last);
         Ok(())
+    }
+}
+
+/// Reserves room in a list which `done` of so many entries have filled so far.
+fn make_room<T>(list: &mut Vec<T>, done: u64, entries: u64) {
+    // An eighth more, so that it need not be done again.
+    let expected = u128::from(entries) * list.len() as u128 / u128::from(done.max(1)) / 8 * 9;
+    let expected = usize::try_from(expected).unwrap_or(MAX_ADDITIONS).min(MAX_ADDITIONS);
+    if list.capacity() < expected {
+        list.reserve_exact(expected - list.len());
     }
 }

@@ -163,7 +163,8 @@ impl RunMaker {
     fn make_run(&mut self, durable_sequence: u64) -> Result<()> {
         let after = self.index.through;
         let goal = durable_sequence.min(after.saturating_add(self.interval));
-        let mut entries = Vec::new();
+        // Grown bit by bit it would be copied, and whoever allocates meanwhile be held up.
+        let mut entries = Vec::with_capacity(usize::try_from(goal.saturating_sub(after)).unwrap_or(0));
         let reached = visit_entries(
             &self.storage,
             after,
