@@ -78,7 +78,8 @@ pub(crate) const ROWS: [Row; 12] = [
     Row {
         name: "top",
         title: "The best of a scope",
-        method: "`top_items` with k = 10 in memory, and SQLite with the scores of one moment in a covering index.",
+        method: "`top_items` with k = 10 in memory, and SQLite with the scores of one moment in a covering index: asked \
+                 again and again while nothing changes, and with a signal between every two questions.",
         chart: Some(ChartOf { name: "top", x: "items", y: "us a question" }),
     },
     Row {

@@ -1,19 +1,22 @@
 //! The ten best of a scope, however many items it has, against a covering index on a stored score.
 
+mod between;
+
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
 use rusqlite::Connection;
 use tidal_bench::{Bound, Dice, EVENT_TIME_NS, Figure, Sample, note, point, ratio, schema};
-use tidal_db::{Scope, TidalDb};
+use tidal_db::{ManualClock, Scope, TidalDb};
 
 use crate::run::Run;
 
 const K: usize = 10;
 const DAY_NS: u64 = 86_400_000_000_000;
 const END_NS: u64 = EVENT_TIME_NS + 30 * DAY_NS;
-const COVERED: &str =
-    "SELECT item, score FROM aggregate WHERE scope = 0 AND type = 0 ORDER BY score DESC, item LIMIT 10";
+const COVERED: &str = "SELECT item, score FROM aggregate INDEXED BY best WHERE scope = 0 AND type = 0 \
+                       ORDER BY score DESC, item LIMIT 10";
 
 pub(crate) fn run(run: &Run) {
     let calls = run.scale.pick(2_000, 100);
@@ -23,12 +26,8 @@ pub(crate) fn run(run: &Run) {
     for items in sizes {
         let db = database(items);
         let other = covering_index(&db, run);
-        let mut statement = other.1.prepare(COVERED).unwrap();
-        let mut of_sqlite = || -> Vec<(u64, f64)> {
-            let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
-            statement.query_map((), pair).unwrap().map(Result::unwrap).collect()
-        };
-        let of_tidal = || db.top_items_at(&Scope::Global, "view", K, END_NS).unwrap();
+        let mut of_sqlite = best_of_sqlite(&other.1);
+        let of_tidal = || best_of_tidal(&db);
         assert_eq!(of_tidal(), of_sqlite(), "both know the same ten");
         let (mut tidal_us, mut sqlite_us) = (Sample::new(), Sample::new());
         for _ in 0..rounds {
@@ -40,6 +39,7 @@ pub(crate) fn run(run: &Run) {
         point("top", "SQLite, covering index on a stored score", items as f64, sqlite_us.median());
         if items == sizes[2] {
             print(items, &tidal_us, &sqlite_us);
+            between::measure(&db, &other.1, items, run);
         }
     }
     Figure::new(
@@ -76,6 +76,18 @@ fn print(items: u64, tidal_us: &Sample, sqlite_us: &Sample) {
         .print();
 }
 
+fn best_of_tidal(db: &TidalDb) -> Vec<(u64, f64)> {
+    db.top_items_at(&Scope::Global, "view", K, END_NS).unwrap()
+}
+
+fn best_of_sqlite(other: &Connection) -> impl FnMut() -> Vec<(u64, f64)> {
+    let mut statement = other.prepare(COVERED).unwrap();
+    move || {
+        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
+        statement.query_map((), pair).unwrap().map(Result::unwrap).collect()
+    }
+}
+
 fn time_us<R>(calls: u32, mut ask: impl FnMut() -> R) -> f64 {
     let began = Instant::now();
     for _ in 0..calls {
@@ -86,15 +98,24 @@ fn time_us<R>(calls: u32, mut ask: impl FnMut() -> R) -> f64 {
 
 /// Each item has a signal, and as many again fall anywhere, over a month of which nothing is in order.
 fn database(items: u64) -> TidalDb {
-    let db = TidalDb::builder().schema(schema()).ephemeral().open().unwrap();
+    let clock = Arc::new(ManualClock::new(END_NS));
+    let db = TidalDb::builder().schema(schema()).clock(clock).ephemeral().open().unwrap();
     let mut dice = Dice::new(1);
     for nth in 0..2 * items {
         let item = if nth < items { nth } else { dice.below(items) };
-        let size = (1 + dice.below(8)) as f64;
-        let weight = if dice.below(10) == 0 { -size } else { size };
-        db.signal_at(7, item, "view", weight, EVENT_TIME_NS + dice.below(30 * DAY_NS)).unwrap();
+        let weight = any_weight(&mut dice);
+        db.signal_at(7, item, "view", weight, any_time_ns(&mut dice)).unwrap();
     }
     db
+}
+
+fn any_weight(dice: &mut Dice) -> f64 {
+    let size = (1 + dice.below(8)) as f64;
+    if dice.below(10) == 0 { -size } else { size }
+}
+
+fn any_time_ns(dice: &mut Dice) -> u64 {
+    EVENT_TIME_NS + dice.below(30 * DAY_NS)
 }
 
 /// The scores of one moment, and the folder that they are in.
