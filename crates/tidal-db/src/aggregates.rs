@@ -16,7 +16,7 @@ use std::ops::Deref;
 use std::sync::{Arc, TryLockError};
 
 pub(crate) use tidal_entities::AggregateKey;
-use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, SignalType};
+use tidal_entities::{Aggregate, AggregateState, Scope, ScopeId, ScoreRank, SignalType, SignalTypeId};
 
 pub(crate) use self::update::Update;
 pub(crate) use self::view::AggregateView;
@@ -74,6 +74,18 @@ impl Deref for CaughtUp<'_> {
 
     fn deref(&self) -> &AggregateView {
         &self.state.view
+    }
+}
+
+impl CaughtUp<'_> {
+    /// The `k` best items of one scope and signal type, best first, equal ones by id.
+    pub(crate) fn top(
+        &mut self,
+        scope: ScopeId,
+        signal_type: SignalTypeId,
+        k: usize,
+    ) -> Vec<(u64, ScoreRank)> {
+        self.state.view.top(scope, signal_type, k)
     }
 }
 

@@ -40,6 +40,8 @@ pub enum Break {
     ViewDrifts,
     /// Add a signal up without moving its item in the ranking (breaks G7).
     RankingStale,
+    /// Add a signal up without telling the list of the best items, once there is one (breaks G7).
+    ShortlistStale,
     /// Forget that a user was away as soon as the user is back (breaks G5 and G7).
     AwayPeriodLost,
     /// Do not count what is withheld (breaks G8).

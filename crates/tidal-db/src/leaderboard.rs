@@ -7,9 +7,13 @@
 //!
 //! An item that neither is the best of its block nor becomes it ends after one comparison;
 //! otherwise its way up goes on until a level keeps its best.
+//!
+//! The tree is all that is known of a board for whose best nobody asks. To one that is asked belongs a
+//! short list of what was found, which says the same as the tree as long as it is there.
 
 mod block;
 mod frontier;
+mod shortlist;
 
 use std::cmp::Reverse;
 use std::hint::black_box;
@@ -19,9 +23,16 @@ use tidal_entities::{AggregateState, Contribution, ScoreRank, SubtractError};
 use self::block::Block;
 pub(crate) use self::block::Cell;
 use self::frontier::{Candidate, Frontier};
+use self::shortlist::{Listed, Shortlist};
 
 /// How many slots, or entries below, one block or entry stands for.
 const FAN_OUT: usize = 64;
+
+/// For so many items at most a list is kept.
+const MAX_WANTED: usize = 128;
+
+/// How many more than twice as many as are wanted a list begins with where items sink.
+const RESERVE: usize = 12;
 
 /// An item and its rank. The greater is the better: of equal ranks, the smaller id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +54,11 @@ impl Slot {
     /// No aggregate has this slot: as many would fit no memory.
     pub(crate) const NONE: Self = Self(u32::MAX);
 
+    fn at(number: usize) -> Self {
+        // As many aggregates as would overflow this fit no memory.
+        Self(u32::try_from(number).unwrap_or(u32::MAX))
+    }
+
     fn split(self) -> (usize, usize) {
         (self.0 as usize / FAN_OUT, self.0 as usize % FAN_OUT)
     }
@@ -55,6 +71,8 @@ pub(crate) struct Leaderboard {
     /// The bests of 64 blocks each, then the bests of 64 of those, up to one. None for one block.
     levels: Vec<Vec<Entry>>,
     free: Vec<Slot>,
+    /// What the last who asked were told; boxed, since most boards are never asked.
+    shortlist: Option<Box<Shortlist>>,
 }
 
 // A slot is given out by the leaderboard that is asked for it, and blocks never go away.
@@ -72,8 +90,7 @@ impl Leaderboard {
         }
         let block = self.blocks.len() - 1;
         let position = self.blocks[block].push(item);
-        // As many aggregates as would overflow this fit no memory.
-        Slot(u32::try_from(block * FAN_OUT + position).unwrap_or(u32::MAX))
+        Slot::at(block * FAN_OUT + position)
     }
 
     /// The aggregate in a slot.
@@ -97,6 +114,16 @@ impl Leaderboard {
         if self.blocks[block].add(position, contribution) {
             self.lift(block, before);
         }
+        if self.shortlist.is_some() {
+            self.note(slot);
+        }
+    }
+
+    /// Adds a signal and does not tell the list of the best, for a canary.
+    pub(crate) fn add_unlisted(&mut self, slot: Slot, contribution: &Contribution) {
+        let shortlist = self.shortlist.take();
+        self.add(slot, contribution);
+        self.shortlist = shortlist;
     }
 
     /// Adds a signal and leaves the maxima as they were, for a canary.
@@ -116,6 +143,7 @@ impl Leaderboard {
         if self.blocks[block].subtract(position, contribution)? {
             self.lift(block, before);
         }
+        self.note(slot);
         let is_empty = self.get(slot).is_empty();
         if is_empty {
             self.free.push(slot);
@@ -130,6 +158,7 @@ impl Leaderboard {
         if self.blocks[block].restore(position, state) {
             self.lift(block, before);
         }
+        self.note(slot);
     }
 
     /// Up to 64 aggregates, those without signals included; `None` after the last.
@@ -138,13 +167,49 @@ impl Leaderboard {
     }
 
     /// The `k` best items, best first, equal ones by id.
-    pub(crate) fn top(&self, k: usize) -> Vec<(u64, ScoreRank)> {
+    pub(crate) fn top(&mut self, k: usize) -> Vec<(u64, ScoreRank)> {
+        let mut wanted = k;
+        // Taken out, since it asks for entries meanwhile.
+        if let Some(mut shortlist) = self.shortlist.take() {
+            let found = shortlist.best(k, |slot| self.entry_in(slot)).map(|best| named(best.iter()));
+            if k > MAX_WANTED || found.is_some() {
+                self.shortlist = Some(shortlist);
+            } else if shortlist.wanted() >= k {
+                // Some of the best sank, and more may: with some in reserve the next list lasts longer.
+                wanted = 2 * k + RESERVE;
+            }
+            if let Some(found) = found {
+                return found;
+            }
+        }
+        let mut best = self.walk(wanted);
+        if (1..=MAX_WANTED).contains(&k) {
+            let found = named(best.iter().take(k));
+            best.shrink_to_fit();
+            self.shortlist = Some(Box::new(Shortlist::new(best, wanted)));
+            return found;
+        }
+        named(best.iter())
+    }
+
+    /// Whether the best are listed.
+    pub(crate) fn has_shortlist(&self) -> bool {
+        self.shortlist.is_some()
+    }
+
+    /// Lets the list of the best go.
+    pub(crate) fn drop_shortlist(&mut self) {
+        self.shortlist = None;
+    }
+
+    /// Finds the `k` best in the tree.
+    fn walk(&self, k: usize) -> Vec<Listed> {
         let mut found = Vec::new();
         let mut frontier = Frontier::default();
         let mut next = Candidate { entry: self.best(), height: self.levels.len() + 1, number: 0 };
         while found.len() < k && next.entry != Entry::VACANT {
             if next.height == 0 {
-                found.push((next.entry.item.0, next.entry.rank));
+                found.push(Listed { entry: next.entry, slot: Slot::at(next.number) });
             } else {
                 let height = next.height - 1;
                 let first = next.number * FAN_OUT;
@@ -159,7 +224,7 @@ impl Leaderboard {
         found
     }
 
-    /// Names what the maxima say that is not so.
+    /// Names what the maxima, and the list of the best, say that is not so.
     pub(crate) fn wrong_maxima(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         for height in 1..=self.levels.len() + 1 {
@@ -174,7 +239,22 @@ impl Leaderboard {
                 }
             }
         }
+        if let Some(shortlist) = &self.shortlist {
+            let cells = self.blocks.iter().enumerate().flat_map(|(block, of_block)| {
+                let cells = of_block.cells().iter().enumerate();
+                cells.map(move |(position, cell)| Listed {
+                    entry: cell.entry(),
+                    slot: Slot::at(block * FAN_OUT + position),
+                })
+            });
+            wrong.extend(shortlist.differences(cells));
+        }
         wrong
+    }
+
+    fn entry_in(&self, slot: Slot) -> Entry {
+        let (block, position) = slot.split();
+        self.blocks[block].cells()[position].entry()
     }
 
     fn best(&self) -> Entry {
@@ -196,6 +276,20 @@ impl Leaderboard {
                 self.levels[level].push(Entry::VACANT);
             }
             level += 1;
+        }
+    }
+
+    /// Tells the list of the best, if there is one, that the aggregate in a slot changed.
+    #[inline(never)]
+    fn note(&mut self, slot: Slot) {
+        let (block, position) = slot.split();
+        let block = &self.blocks[block];
+        // Nothing in a block is better than its best.
+        if let Some(shortlist) = &mut self.shortlist
+            && block.best() >= shortlist.floor()
+            && !shortlist.note(slot, block.cells()[position].entry())
+        {
+            self.shortlist = None;
         }
     }
 
@@ -248,6 +342,10 @@ impl Leaderboard {
     fn entry_at(&self, height: usize, number: usize) -> Entry {
         if height == 1 { self.blocks[number].best() } else { self.levels[height - 2][number] }
     }
+}
+
+fn named<'a>(best: impl Iterator<Item = &'a Listed>) -> Vec<(u64, ScoreRank)> {
+    best.map(|listed| (listed.entry.item.0, listed.entry.rank)).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ impl TidalDb {
     /// A scope that took no such signal has none.
     ///
     /// The cost depends on `k` alone and not on how many items the scope has: every signal, late or of
-    /// negative weight, moves its item in an index as it comes. Scores are those of
+    /// negative weight, moves its item in an index as it comes. The best of a scope that is asked again are kept in a
+    /// list, and only what changed among them is looked up. Scores are those of
     /// [`aggregate`](Self::aggregate), to the last bit.
     ///
     /// Where scores can no longer be told apart, since an `f64` holds nothing nearer to zero than 5e-324
@@ -54,9 +55,7 @@ impl TidalDb {
         self.inner.log.check_open()?;
         let SignalType { id: signal_type, half_life, .. } = *self.resolve_signal_type(signal_type)?;
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(Vec::new()) };
-        let view = self.aggregate_view()?;
-        let items = view.board(scope, signal_type).map(|board| board.top(k)).unwrap_or_default();
-        drop(view);
+        let items = self.aggregate_view()?.top(scope, signal_type, k);
         Ok(items.into_iter().map(|(item, rank)| (item, rank.value_at(at_ns, half_life))).collect())
     }
 }

@@ -153,6 +153,11 @@ fn g7_a_ranking_that_does_not_follow_is_caught() {
 }
 
 #[test]
+fn g7_a_list_of_the_best_that_does_not_follow_is_caught() {
+    caught(promises::views_follow_the_events, |config| config.broken(Break::ShortlistStale), "so listed");
+}
+
+#[test]
 fn g7_an_away_period_that_is_lost_is_caught() {
     caught(promises::views_follow_the_events, |config| config.broken(Break::AwayPeriodLost), "was away at");
 }
@@ -176,7 +181,7 @@ fn g9_effects_without_their_position_are_caught() {
 }
 
 /// Every break that one caller can see, and in which words. The racy gate takes two.
-const SEEN_BY_ONE_CALLER: [(Break, &[&str]); 11] = [
+const SEEN_BY_ONE_CALLER: [(Break, &[&str]); 12] = [
     (Break::PersistSkipped, &["membership_history of", "status of"]),
     (Break::RestoreSkipped, &["status of", "the open report"]),
     (Break::DamagedRejoined, &["Damaged]"]),
@@ -186,6 +191,7 @@ const SEEN_BY_ONE_CALLER: [(Break, &[&str]); 11] = [
     (Break::LastLeaveCounts, &["membership_history of", "the answer", "status of"]),
     (Break::ViewDrifts, &["the receipt", "the report", "the list of aggregates"]),
     (Break::RankingStale, &["the best", "kind: Ranking"]),
+    (Break::ShortlistStale, &["the best", "kind: Ranking"]),
     (Break::WithheldUncounted, &["withheld_counts", "the report"]),
     (Break::PositionSkipped, &["the report", "position of"]),
 ];

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use proptest::prelude::*;
 use tidal_entities::{Contribution, HalfLife, ScopeId, ScoreRank, SignalTypeId, SubtractError, Weight};
 
+use super::view::MAX_SHORTLISTS;
 use super::{AggregateKey, AggregateView};
 use crate::canary::Canary;
 use crate::{Error, Schema, Scope, TidalDb};
@@ -26,15 +27,16 @@ fn sorted(view: &AggregateView, scope: ScopeId, signal_type: SignalTypeId) -> Ve
     items
 }
 
-fn check(view: &AggregateView, k: usize) {
+fn check(view: &mut AggregateView, k: usize) {
     assert_eq!(view.wrong_maxima(), []);
     for scope in SCOPES {
         for (signal_type, _) in SIGNAL_TYPES {
             let mut expected = sorted(view, scope, signal_type);
             expected.truncate(k);
-            assert_eq!(view.board(scope, signal_type).map_or(Vec::new(), |board| board.top(k)), expected);
+            assert_eq!(view.top(scope, signal_type, k), expected);
         }
     }
+    assert_eq!(view.wrong_maxima(), []);
 }
 
 #[derive(Clone, Debug)]
@@ -61,12 +63,13 @@ proptest! {
 
     #[test]
     fn rankings_follow_what_is_added_and_taken_away(
-        steps in prop::collection::vec((signals(), any::<prop::sample::Index>(), 0..3_u8), 1..250),
-        k in 0..100_usize,
+        steps in prop::collection::vec(
+            (signals(), any::<prop::sample::Index>(), 0..3_u8, prop_oneof![0..5_usize, 0..100_usize]), 1..250,
+        ),
     ) {
         let mut view = AggregateView::new(Canary::default());
         let mut added: Vec<Signal> = Vec::new();
-        for (signal, any_added, kind) in steps {
+        for (signal, any_added, kind, k) in steps {
             if kind == 0 && !added.is_empty() {
                 let taken = added.swap_remove(any_added.index(added.len()));
                 prop_assert_eq!(view.subtract(taken.key, &taken.contribution), Ok(()));
@@ -74,13 +77,13 @@ proptest! {
                 view.add(signal.key, &signal.contribution);
                 added.push(signal);
             }
-            check(&view, k);
+            check(&mut view, k);
         }
-        check(&view, usize::MAX);
+        check(&mut view, usize::MAX);
         for signal in added {
             prop_assert_eq!(view.subtract(signal.key, &signal.contribution), Ok(()));
         }
-        check(&view, usize::MAX);
+        check(&mut view, usize::MAX);
         view.for_each(|key, _| panic!("{key:?} is left"));
     }
 }
@@ -93,8 +96,32 @@ fn what_was_never_added_is_not_taken_away() {
     assert_eq!(view.subtract(key, &contribution(1)), Err(SubtractError::Empty));
     view.add(key, &contribution(1));
     assert_eq!(view.subtract(key, &contribution(2)), Err(SubtractError::OtherSignal));
-    check(&view, 10);
-    assert_eq!(view.board(ScopeId::GLOBAL, SignalTypeId(0)).unwrap().top(10).len(), 1);
+    check(&mut view, 10);
+    assert_eq!(view.top(ScopeId::GLOBAL, SignalTypeId(0), 10).len(), 1);
+}
+
+#[test]
+fn no_more_lists_of_the_best_are_kept_than_allowed() {
+    let mut view = AggregateView::new(Canary::default());
+    let (signal_type, half_life) = SIGNAL_TYPES[0];
+    let contribution = Contribution::new(Weight::ONE, 0, half_life);
+    let scopes = u32::try_from(MAX_SHORTLISTS).unwrap() + 100;
+    for scope in 0..scopes {
+        view.add(AggregateKey { scope: ScopeId(scope), signal_type, item: 7 }, &contribution);
+    }
+    for _ in 0..2 {
+        for scope in 0..scopes {
+            assert_eq!(view.top(ScopeId(scope), signal_type, 10).len(), 1);
+            assert!(view.shortlists_len() <= MAX_SHORTLISTS);
+        }
+        assert_eq!(view.shortlists_len(), MAX_SHORTLISTS);
+    }
+    // One that is asked again and again makes no second one.
+    for _ in 0..2 * MAX_SHORTLISTS {
+        view.top(ScopeId(scopes - 1), signal_type, 10);
+    }
+    assert_eq!(view.shortlists_len(), MAX_SHORTLISTS);
+    assert_eq!(view.wrong_maxima(), []);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! All aggregates of all scopes, as of one place in the log.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tidal_entities::{AggregateState, Contribution, ScopeId, SignalTypeId, SubtractError};
+use tidal_entities::{AggregateState, Contribution, ScopeId, ScoreRank, SignalTypeId, SubtractError};
 
 use super::AggregateKey;
 use super::board_numbers::{Board, BoardHash, BoardNumbers};
@@ -15,6 +16,9 @@ use crate::scopes::ScopeSet;
 /// So many signals are looked up before the first is added.
 const GROUP: usize = 16;
 
+/// So many boards may keep a list of their best. Most lists take less than 1 KiB, none more than 36.
+pub(super) const MAX_SHORTLISTS: usize = 1_024;
+
 /// See the module's head. Nothing in it is locked: whoever has it, has it alone.
 #[derive(Debug)]
 pub(crate) struct AggregateView {
@@ -22,6 +26,8 @@ pub(crate) struct AggregateView {
     boards: Vec<Leaderboard>,
     board_scopes: Vec<(ScopeId, SignalTypeId)>,
     board_numbers: BoardNumbers,
+    /// The board of each list of the best that was made lately, the last one last.
+    shortlisted: VecDeque<Board>,
     canary: Canary,
 }
 
@@ -46,6 +52,7 @@ impl AggregateView {
             boards: Vec::new(),
             board_scopes: Vec::new(),
             board_numbers: BoardNumbers::default(),
+            shortlisted: VecDeque::new(),
             canary,
         }
     }
@@ -90,6 +97,8 @@ impl AggregateView {
                 let board = &mut self.boards[board.0 as usize];
                 if self.canary.is(Break::RankingStale) {
                     board.add_unranked(slot, &update.contribution);
+                } else if self.canary.is(Break::ShortlistStale) {
+                    board.add_unlisted(slot, &update.contribution);
                 } else {
                     board.add(slot, &update.contribution);
                 }
@@ -128,10 +137,31 @@ impl AggregateView {
         Some(self.boards[board.0 as usize].get(slot))
     }
 
-    /// The best items of one scope and signal type.
-    pub(crate) fn board(&self, scope: ScopeId, signal_type: SignalTypeId) -> Option<&Leaderboard> {
-        let (board, _) = self.board_numbers.get(scope, signal_type);
-        self.boards.get(board.0 as usize)
+    /// The `k` best items of one scope and signal type.
+    pub(super) fn top(
+        &mut self,
+        scope: ScopeId,
+        signal_type: SignalTypeId,
+        k: usize,
+    ) -> Vec<(u64, ScoreRank)> {
+        let (number, _) = self.board_numbers.get(scope, signal_type);
+        let Some(board) = self.boards.get_mut(number.0 as usize) else { return Vec::new() };
+        let was_listed = board.has_shortlist();
+        let found = board.top(k);
+        if !was_listed && board.has_shortlist() {
+            self.shortlisted.push_back(number);
+            if self.shortlisted.len() > MAX_SHORTLISTS
+                && let Some(longest_ago) = self.shortlisted.pop_front()
+            {
+                self.boards[longest_ago.0 as usize].drop_shortlist();
+            }
+        }
+        found
+    }
+
+    #[cfg(test)]
+    pub(super) fn shortlists_len(&self) -> usize {
+        self.boards.iter().filter(|board| board.has_shortlist()).count()
     }
 
     /// Every scope and signal type that ever took a signal, with its number.

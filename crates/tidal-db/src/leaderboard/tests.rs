@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tidal_entities::{Contribution, HalfLife, ScoreRank, ScoreSums, Weight};
 
-use super::{Leaderboard, Slot};
+use super::shortlist::{MAX_CHANGED, Shortlist};
+use super::{Leaderboard, MAX_WANTED, Slot};
 
 /// One signal of this weight, in units of 1e-9.
 fn signal(nanos: i64) -> Contribution {
@@ -53,13 +54,29 @@ impl Pair {
         items
     }
 
-    fn check(&self, k: usize) {
+    /// Adds a signal to an item that has one, which then has the sum of both.
+    fn raise(&mut self, item: u64, nanos: i64) {
+        if let Some((slot, before)) = self.items.get(&item).copied() {
+            self.put(item, before + nanos);
+            self.items.insert(item, (slot, before + nanos));
+        }
+    }
+
+    fn check(&mut self, k: usize) {
         let mut expected = self.sorted();
         expected.truncate(k);
+        // Once before the list of the best is brought up to date, and once after.
+        assert_eq!(self.board.wrong_maxima(), Vec::<String>::new());
         assert_eq!(self.board.top(k), expected, "best {k}");
         assert_eq!(self.board.wrong_maxima(), Vec::<String>::new());
+        if let Some(shortlist) = &self.board.shortlist {
+            assert!(shortlist.listed_len() <= MAX_LISTED, "{} are listed", shortlist.listed_len());
+        }
     }
 }
+
+/// Twice as many as a list is made for where items sink, and what changed since somebody asked.
+const MAX_LISTED: usize = 2 * (2 * MAX_WANTED + 12) + 32;
 
 #[test]
 fn an_empty_board_has_no_best() {
@@ -114,8 +131,159 @@ fn levels_grow_and_shrinking_leaves_no_ghost() {
     pair.check(10);
 }
 
+#[test]
+fn what_rises_and_sinks_between_questions_is_found() {
+    let mut pair = Pair::default();
+    for item in 0..1_000 {
+        pair.put(item, item.cast_signed());
+    }
+    pair.check(10);
+    assert!(pair.board.has_shortlist());
+    // Above the best, just above the floor, just below it, and among the worst.
+    for (item, nanos) in [(3, 5_000), (4, 990), (5, 989), (6, -7)] {
+        pair.put(item, nanos);
+        pair.check(10);
+    }
+    // Of those that are equal to the tenth best, only smaller ids are better.
+    let (_, tenth) = pair.items[&pair.sorted()[9].0];
+    for item in [7, 1_001] {
+        pair.put(item, tenth);
+        pair.check(10);
+    }
+    for sinks in [998, 3, 999, 997] {
+        pair.put(sinks, -1);
+        pair.check(10);
+    }
+    // What sank rises again, all at once.
+    for rises in [998, 3, 999, 997] {
+        pair.put(rises, 6_000 + rises.cast_signed());
+    }
+    pair.check(10);
+    assert!(pair.board.has_shortlist());
+}
+
+#[test]
+fn a_slot_that_another_item_took_is_not_listed_for_the_first() {
+    let mut pair = Pair::default();
+    for item in 0..100 {
+        pair.put(item, item.cast_signed());
+    }
+    pair.check(5);
+    for (gone, comes, nanos) in [(99, 200, 1), (98, 201, 300), (97, 202, 97), (201, 203, 300)] {
+        pair.remove(gone);
+        pair.put(comes, nanos);
+        pair.check(5);
+    }
+}
+
+#[test]
+fn a_list_that_nobody_asks_for_goes_away() {
+    let mut pair = Pair::default();
+    for item in 0..1_000 {
+        pair.put(item, item.cast_signed());
+    }
+    assert!(!pair.board.has_shortlist());
+    pair.check(10);
+    // Hot items are noted once, and what stays below the floor not at all.
+    for round in 0..1_000 {
+        pair.put(999 - round % 10, 2_000 + round.cast_signed());
+        pair.put(round % 900, 1);
+    }
+    assert!(pair.board.has_shortlist());
+    pair.check(10);
+    for item in 0..=MAX_CHANGED as u64 {
+        assert!(pair.board.has_shortlist());
+        pair.put(item, 10_000);
+    }
+    assert!(!pair.board.has_shortlist());
+    pair.check(10);
+}
+
+#[test]
+fn a_list_stays_short() {
+    let mut pair = Pair::default();
+    pair.check(10);
+    // One better than all before, again and again.
+    for item in 0..3_000 {
+        pair.put(item, item.cast_signed());
+        if item % 40 == 0 {
+            pair.check(10);
+            assert!(pair.board.shortlist.as_ref().is_some_and(|list| list.listed_len() <= 2 * 10 + 32));
+        }
+    }
+    for k in [MAX_WANTED, MAX_WANTED + 1, 10, usize::MAX, 3, 0] {
+        pair.check(k);
+    }
+    assert!(pair.board.has_shortlist());
+}
+
+#[test]
+fn a_list_that_is_wrong_is_named() {
+    let mut pair = Pair::default();
+    for item in 0..100 {
+        pair.put(item, item.cast_signed());
+    }
+    let named = |pair: &mut Pair, list: Shortlist| {
+        pair.board.shortlist = Some(Box::new(list));
+        pair.board.wrong_maxima().join("; ")
+    };
+    let best = pair.board.walk(5);
+    assert_eq!(named(&mut pair, Shortlist::new(best.clone(), 5)), "");
+    let without_one = [&best[..1], &best[2..]].concat();
+    let said = named(&mut pair, Shortlist::new(without_one, 4));
+    assert_eq!(said, "item 98 is among the best, but is not so listed");
+    let swapped = vec![best[1], best[0], best[2]];
+    assert_eq!(named(&mut pair, Shortlist::new(swapped, 3)), "the list of the best is not in order");
+    // A list that claims to be of all items.
+    let said = named(&mut pair, Shortlist::new(best.clone(), 6));
+    assert_eq!(said.matches("is not so listed").count(), 95);
+    // What was listed and sank is found out when it is asked for, and what rose must be noted.
+    pair.board.shortlist = None;
+    pair.put(99, -1);
+    assert_eq!(named(&mut pair, Shortlist::new(best.clone(), 5)), "");
+    pair.board.shortlist = None;
+    pair.put(99, 1_000);
+    assert_eq!(named(&mut pair, Shortlist::new(best, 5)), "item 99 is among the best, but is not so listed");
+}
+
+/// How many are asked for: few, or about as many as lists are kept of, or all.
+fn questions() -> impl Strategy<Value = usize> {
+    let about_as_many = MAX_WANTED - 2..MAX_WANTED + 3;
+    prop_oneof![8 => 0..12_usize, 4 => 0..60_usize, 1 => about_as_many, 1 => Just(usize::MAX)]
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever is asked in between: every change after every question.
+    #[test]
+    fn the_best_are_those_of_a_full_sort_at_every_step(
+        steps in prop::collection::vec(
+            (0..200_u64, -20..40_i64, 0..20_u8, prop::option::of(questions())), 0..300,
+        ),
+        filled in 0..200_u64,
+    ) {
+        let mut pair = Pair::default();
+        for item in 0..filled {
+            pair.put(item, (item % 37).cast_signed());
+        }
+        for (item, nanos, kind, question) in steps {
+            match kind {
+                0..3 => pair.remove(item),
+                3..7 => pair.raise(item, nanos),
+                // What is best now, sinks or goes.
+                7 => if let Some((best, _)) = pair.sorted().first() { pair.remove(*best) },
+                8 | 9 => if let Some((best, _)) = pair.sorted().first() { pair.put(*best, nanos - 60) },
+                _ => pair.put(item, nanos),
+            }
+            prop_assert_eq!(pair.board.wrong_maxima(), Vec::<String>::new());
+            if let Some(k) = question {
+                pair.check(k);
+            }
+        }
+        pair.check(10);
+        pair.check(usize::MAX);
+    }
 
     #[test]
     fn the_best_are_those_of_a_full_sort(

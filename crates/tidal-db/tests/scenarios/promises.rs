@@ -168,6 +168,8 @@ pub fn views_follow_the_events(adapt: impl Fn(Config) -> Config) -> Seen {
             20 => drop(ok(db.rejoin_community_layer(7))?),
             25 => ok(db.quit_community(7, 2))?,
             30 => drop(ok(db.leave_community_layer(8))?),
+            // What is kept for the next question must follow the signals after this one.
+            35 => drop(ok(db.top_items(&Scope::Global, "view", 2))?),
             _ => {}
         }
     }
