@@ -1,5 +1,7 @@
 //! The best items of a scope.
 
+use tidal_entities::ScoreMoment;
+
 use crate::{Result, Scope, SignalType, TidalDb};
 
 impl TidalDb {
@@ -56,6 +58,7 @@ impl TidalDb {
         let SignalType { id: signal_type, half_life, .. } = *self.resolve_signal_type(signal_type)?;
         let Some(scope) = self.resolve_scope(scope)? else { return Ok(Vec::new()) };
         let items = self.aggregate_view()?.top(scope, signal_type, k);
-        Ok(items.into_iter().map(|(item, rank)| (item, rank.value_at(at_ns, half_life))).collect())
+        let moment = ScoreMoment::new(at_ns, half_life);
+        Ok(items.into_iter().map(|(item, rank)| (item, moment.value_of(rank))).collect())
     }
 }

@@ -98,7 +98,7 @@ pub use scope::{
     InternedId, Scope, ScopeId, ScopeSetId, decode_scope, decode_scope_set, encode_scope, encode_scope_set,
     parse_interned_key, scope_key, scope_set_key,
 };
-pub use score::{Contribution, ScoreRank, ScoreSums};
+pub use score::{Contribution, ScoreMoment, ScoreRank, ScoreSums};
 pub use sealed::{SEAL_LEN, seal, unseal};
 pub use source::{
     SourcePosition, decode_source_position, encode_source_position, parse_source_key, source_key,

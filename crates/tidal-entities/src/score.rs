@@ -6,7 +6,7 @@ mod sums;
 mod wide_sum;
 
 pub use contribution::Contribution;
-pub use rank::ScoreRank;
+pub use rank::{ScoreMoment, ScoreRank};
 pub use sums::ScoreSums;
 
 pub(crate) use sums::EpochSum;

@@ -77,19 +77,56 @@ impl ScoreRank {
     /// The score at a time, in ns since the Unix epoch; the half-life is that of the sums.
     #[must_use]
     pub fn value_at(self, at_ns: u64, half_life: HalfLife) -> f64 {
-        if self == Self::ZERO {
+        if self == Self::ZERO { 0.0 } else { ScoreMoment::new(at_ns, half_life).value_of(self) }
+    }
+}
+
+/// A time at which many scores of one half-life are read: what they have in common is worked out once.
+///
+/// ```
+/// use std::time::Duration;
+/// use tidal_entities::{HalfLife, ScoreMoment, ScoreSums, Weight};
+///
+/// let half_life = HalfLife::try_from(Duration::from_secs(1))?;
+/// let mut sums = ScoreSums::default();
+/// sums.add(Weight::ONE, 0, half_life);
+/// let moment = ScoreMoment::new(3_000_000_000, half_life);
+/// assert_eq!(moment.value_of(sums.rank()), 0.125);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ScoreMoment {
+    /// See [`one_unit`].
+    one_unit: f64,
+    /// Since the Unix epoch, whole ones.
+    half_lives: i64,
+}
+
+impl ScoreMoment {
+    /// A time in ns since the Unix epoch.
+    #[must_use]
+    pub fn new(at_ns: u64, half_life: HalfLife) -> Self {
+        let place = EpochPlace::new(at_ns, half_life);
+        Self {
+            one_unit: one_unit(place.fraction),
+            half_lives: i64::from(place.epoch) * i64::from(EPOCH_HALF_LIVES) + i64::from(place.half_lives),
+        }
+    }
+
+    /// The score of that rank at that time: [`ScoreRank::value_at`].
+    #[must_use]
+    pub fn value_of(&self, rank: ScoreRank) -> f64 {
+        if rank == ScoreRank::ZERO {
             return 0.0;
         }
-        let is_negative = self.high & SIGN == 0;
-        let (high, low) = if is_negative { (!self.high, !self.low) } else { (self.high, self.low) };
+        let is_negative = rank.high & SIGN == 0;
+        let (high, low) = if is_negative { (!rank.high, !rank.low) } else { (rank.high, rank.low) };
         let exponent = (high & !SIGN).cast_signed() + LOWEST_EXPONENT;
         let digits = f64::from_bits(EXPONENT_BIAS.cast_unsigned() << STORED_MANTISSA_BITS | low);
 
-        let place = EpochPlace::new(at_ns, half_life);
         // One division, by what is the same for all scores at that time, is what keeps different ranks apart.
-        let quotient = digits / one_unit(place.fraction);
-        let half_lives = i64::from(place.epoch) * i64::from(EPOCH_HALF_LIVES) + i64::from(place.half_lives);
-        let value = scale(quotient, exponent - half_lives - i64::from(FRACTION_BITS));
+        let quotient = digits / self.one_unit;
+        let value = scale(quotient, exponent - self.half_lives - i64::from(FRACTION_BITS));
         // A zero has no sign.
         if is_negative { 0.0 - value } else { value }
     }
