@@ -160,6 +160,9 @@ impl Interner {
 
     /// The number of `scope`, if it ever took a signal or could have.
     pub(crate) fn id(&self, scope: &Scope) -> Option<ScopeId> {
+        if *scope == Scope::Global {
+            return Some(ScopeId::GLOBAL);
+        }
         lock(&self.tables).ids.get(scope).copied()
     }
 
