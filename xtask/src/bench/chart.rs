@@ -1,4 +1,4 @@
-//! Curves as SVG, both axes by powers of ten.
+//! Curves as SVG: by powers of ten, or what lies closer together by even steps.
 
 use std::fmt::Write as _;
 
@@ -13,40 +13,75 @@ const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 const COLOURS: [&str; 4] = ["#1f6fb4", "#c8501e", "#3a8a4d", "#7b4fa3"];
 
-/// Powers of ten around some values.
+/// What one side of a chart spans.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Axis {
-    low: f64,
-    high: f64,
+enum Axis {
+    /// From one power of ten to another.
+    Powers { low: f64, high: f64 },
+    /// From one multiple of a step to another.
+    Steps { low: f64, high: f64, step: f64 },
 }
 
 impl Axis {
     /// Whole powers of ten that hold all values, at least one.
-    fn around(values: impl Iterator<Item = f64>) -> Self {
-        let logs: Vec<f64> = values.filter(|value| *value > 0.0).map(f64::log10).collect();
-        let low = logs.iter().copied().fold(f64::INFINITY, f64::min).floor();
-        let high = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).ceil();
-        if !low.is_finite() || !high.is_finite() {
-            return Self { low: 0.0, high: 1.0 };
+    fn powers_around(values: impl Iterator<Item = f64>) -> Self {
+        let Some((low, high)) = span(values) else { return Self::Powers { low: 0.0, high: 1.0 } };
+        let (low, high) = (low.log10().floor(), high.log10().ceil());
+        Self::Powers { low, high: if high > low { high } else { low + 1.0 } }
+    }
+
+    /// The same, but even steps where that would draw all values as one line.
+    fn around(values: impl Iterator<Item = f64> + Clone) -> Self {
+        match span(values.clone()) {
+            Some((low, high)) if high > low && high < 10.0 * low => {
+                let step = round_step((high - low) / 3.0);
+                Self::Steps { low: (low / step).floor(), high: (high / step).ceil(), step }
+            }
+            _ => Self::powers_around(values),
         }
-        Self { low, high: if high > low { high } else { low + 1.0 } }
     }
 
     /// Where a value lies, from 0 to 1.
     fn place(self, value: f64) -> f64 {
-        (value.log10() - self.low) / (self.high - self.low)
+        match self {
+            Self::Powers { low, high } => (value.log10() - low) / (high - low),
+            Self::Steps { low, high, step } => (value / step - low) / (high - low),
+        }
     }
 
-    fn powers(self) -> impl Iterator<Item = f64> {
-        std::iter::successors(Some(self.low), |power| Some(power + 1.0))
-            .take_while(move |power| *power <= self.high)
-            .map(|power| 10_f64.powf(power))
+    /// The values that get a line and a label.
+    fn ticks(self) -> Vec<f64> {
+        let whole = |low, high| {
+            std::iter::successors(Some(low), |nth| Some(nth + 1.0)).take_while(move |nth| *nth <= high)
+        };
+        match self {
+            Self::Powers { low, high } => whole(low, high).map(|power| 10_f64.powf(power)).collect(),
+            Self::Steps { low, high, step } => whole(low, high).map(|nth| nth * step).collect(),
+        }
     }
+}
+
+/// The least and the greatest of what can be drawn.
+fn span(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| *value > 0.0 && value.is_finite()).fold(None, |span, value| {
+        let (low, high) = span.unwrap_or((value, value));
+        Some((value.min(low), value.max(high)))
+    })
+}
+
+/// 1, 2 or 5 times a power of ten, not below what is asked for.
+fn round_step(at_least: f64) -> f64 {
+    let power = 10_f64.powf(at_least.log10().floor());
+    [1.0, 2.0, 5.0]
+        .map(|digit| digit * power)
+        .into_iter()
+        .find(|step| *step >= at_least)
+        .unwrap_or(10.0 * power)
 }
 
 /// One chart: a curve for each series, in the order in which they first appear.
 pub(crate) fn svg(title: &str, x_label: &str, y_label: &str, points: &[Point]) -> String {
-    let x_axis = Axis::around(points.iter().map(|point| point.x));
+    let x_axis = Axis::powers_around(points.iter().map(|point| point.x));
     let y_axis = Axis::around(points.iter().map(|point| point.y));
     let x_of = |value: f64| LEFT + x_axis.place(value) * (WIDTH - LEFT - RIGHT);
     let y_of = |value: f64| HEIGHT - BOTTOM - y_axis.place(value) * (HEIGHT - TOP - BOTTOM);
@@ -57,13 +92,13 @@ pub(crate) fn svg(title: &str, x_label: &str, y_label: &str, points: &[Point]) -
     text(&mut svg, (LEFT, 20.0), "start", title);
     text(&mut svg, (f64::midpoint(LEFT, WIDTH - RIGHT), HEIGHT - 10.0), "middle", x_label);
     text(&mut svg, (LEFT, TOP - 4.0), "start", y_label);
-    for power in x_axis.powers() {
-        line(&mut svg, (x_of(power), TOP), (x_of(power), HEIGHT - BOTTOM));
-        text(&mut svg, (x_of(power), HEIGHT - BOTTOM + 18.0), "middle", &short(power));
+    for tick in x_axis.ticks() {
+        line(&mut svg, (x_of(tick), TOP), (x_of(tick), HEIGHT - BOTTOM));
+        text(&mut svg, (x_of(tick), HEIGHT - BOTTOM + 18.0), "middle", &short(tick));
     }
-    for power in y_axis.powers() {
-        line(&mut svg, (LEFT, y_of(power)), (WIDTH - RIGHT, y_of(power)));
-        text(&mut svg, (LEFT - 6.0, y_of(power) + 4.0), "end", &short(power));
+    for tick in y_axis.ticks() {
+        line(&mut svg, (LEFT, y_of(tick)), (WIDTH - RIGHT, y_of(tick)));
+        text(&mut svg, (LEFT - 6.0, y_of(tick) + 4.0), "end", &short(tick));
     }
     for ((series, colour), row) in series_of(points).into_iter().zip(COLOURS.iter().cycle()).zip(0_u8..) {
         let own: Vec<_> = points
@@ -81,7 +116,9 @@ pub(crate) fn svg(title: &str, x_label: &str, y_label: &str, points: &[Point]) -
         );
         for (x, y, value) in own {
             push(&mut svg, format_args!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n"));
-            text(&mut svg, (x, y - 8.0), "middle", &short(value));
+            // Above and below in turn, so that curves that lie close can both be read.
+            let label_y = if row % 2 == 0 { y - 8.0 } else { y + 16.0 };
+            text(&mut svg, (x, label_y), "middle", &short(value));
         }
         let y = TOP + 14.0 + 16.0 * f64::from(row);
         push(
@@ -138,9 +175,19 @@ mod tests {
 
     #[test]
     fn an_axis_holds_all_values_in_whole_powers() {
-        assert_eq!(Axis::around([20.0, 3_000.0].into_iter()), Axis { low: 1.0, high: 4.0 });
-        assert_eq!(Axis::around([100.0].into_iter()), Axis { low: 2.0, high: 3.0 });
-        assert_eq!(Axis::around(std::iter::empty()), Axis { low: 0.0, high: 1.0 });
+        assert_eq!(Axis::around([20.0, 3_000.0].into_iter()), Axis::Powers { low: 1.0, high: 4.0 });
+        assert_eq!(Axis::around([100.0].into_iter()), Axis::Powers { low: 2.0, high: 3.0 });
+        assert_eq!(Axis::around(std::iter::empty()), Axis::Powers { low: 0.0, high: 1.0 });
+    }
+
+    #[test]
+    fn what_lies_close_together_is_drawn_apart() {
+        let axis = Axis::around([1.013, 1.153, 0.99].into_iter());
+        assert_eq!(axis, Axis::Steps { low: 9.0, high: 12.0, step: 0.1 });
+        assert_eq!(axis.ticks().len(), 4);
+        assert!((axis.place(0.9)).abs() < 1e-9 && (axis.place(1.2) - 1.0).abs() < 1e-9);
+        // Amounts of data stay by powers, however few they are.
+        assert_eq!(Axis::powers_around([10.0, 20.0].into_iter()), Axis::Powers { low: 1.0, high: 2.0 });
     }
 
     #[test]
