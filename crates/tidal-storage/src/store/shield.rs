@@ -2,7 +2,7 @@ use std::{
     io,
     ops::Bound,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -27,6 +27,9 @@ struct Shared<B> {
     // source with all of them.
     admitted: AtomicBool,
     held: Mutex<Vec<Operation>>,
+    // How long the source was when it was first read, which is after the engine has locked it: nobody else changes it
+    // from there on. To ask the file before each page would be a tenth of a repair.
+    source_len: OnceLock<u64>,
 }
 
 #[derive(Debug)]
@@ -44,7 +47,12 @@ pub(super) struct ShieldHandle<B> {
 
 impl<B: StorageBackend> Shield<B> {
     pub(super) fn over(source: B) -> Self {
-        let shared = Shared { source, admitted: AtomicBool::new(false), held: Mutex::new(Vec::new()) };
+        let shared = Shared {
+            source,
+            admitted: AtomicBool::new(false),
+            held: Mutex::new(Vec::new()),
+            source_len: OnceLock::new(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -54,7 +62,7 @@ impl<B: StorageBackend> Shield<B> {
 
     /// Carries out what was held, syncs included, so that a crash on the way leaves what a crash of the engine leaves.
     pub(super) fn admit(&self) -> io::Result<()> {
-        let Shared { source, admitted, held } = &*self.shared;
+        let Shared { source, admitted, held, .. } = &*self.shared;
         let mut held = lock(held);
         for operation in held.drain(..) {
             match operation {
@@ -71,7 +79,21 @@ impl<B: StorageBackend> Shield<B> {
 impl<B: StorageBackend> Shared<B> {
     /// What is held back, or nothing if everything passes through.
     fn held(&self) -> Option<MutexGuard<'_, Vec<Operation>>> {
-        if self.admitted.load(Ordering::Acquire) { None } else { Some(lock(&self.held)) }
+        if self.admitted.load(Ordering::Acquire) {
+            return None;
+        }
+        let held = lock(&self.held);
+        // It may have been carried out while this waited for the lock.
+        if self.admitted.load(Ordering::Acquire) { None } else { Some(held) }
+    }
+
+    /// How long the source is, which does not change while its writes are held.
+    fn source_len(&self) -> io::Result<u64> {
+        if let Some(len) = self.source_len.get() {
+            return Ok(*len);
+        }
+        let len = self.source.len()?;
+        Ok(*self.source_len.get_or_init(|| len))
     }
 }
 
@@ -88,7 +110,7 @@ impl<B: StorageBackend> StorageBackend for ShieldHandle<B> {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let Some(held) = self.shared.held() else { return self.shared.source.read(offset, out) };
-        let mut len = self.shared.source.len()?;
+        let mut len = self.shared.source_len()?;
         let stored = usize::try_from(len.saturating_sub(offset)).unwrap_or(usize::MAX);
         let (stored, beyond) = out.split_at_mut(stored.min(out.len()));
         // There may be nothing of it in the source yet, and to ask behind its end is an error.
