@@ -5,13 +5,23 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
 
-use tidal_bench::{Bound, EVENT_TIME_NS, Figure, batched, note, point};
+use tidal_bench::{Bound, EVENT_TIME_NS, Figure, Sample, batched, note, point};
 use tidal_db::{Storage, TidalDb, Weight};
 
 use crate::run::{Run, copy};
 
 /// So many signals are sent before the kill, fewer than a checkpoint waits for: all of them have to be read again.
 const SIGNALS_BEFORE_KILL: u64 = 240_000;
+
+const BOUNDED_BY: &str = "An open that checks pages reads them all, after a kill as after a close. One that checks none \
+                          has to after a kill: the engine goes through all pages twice, to see that they are whole and \
+                          which are free, at 1.8 us a page and time, half of it copies and room for them. A tenth went \
+                          when tidal no longer asked for the length of the file before each page. Two-phase commits do \
+                          not shorten it. The engine's quick repair does, to 1 ms in place of 2.1 s for 2.3 GB, but \
+                          only if the last commit before the kill was one, so all have to be: in turn with plain ones a \
+                          leave was 1.41 times a bare commit in place of 1.21, 1.55 times itself in a file of ten \
+                          million leavers, and one caller of Immediate signals came to 2,800 a second in place of 4,900. \
+                          It also leaves out the look at pages that a killed file gets now whatever was asked for.";
 
 /// One open, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +62,8 @@ pub(crate) fn run(run: &Run) {
     for events in sizes {
         let path = run.events(events);
         let bytes = path.metadata().unwrap().len();
+        // The first one warms up.
+        open(&path, false);
         let unchecked = median((0..rounds).map(|_| open(&path, false)).collect());
         let checked = median((0..rounds).map(|_| open(&path, true)).collect());
         point("open", "no page checked", events as f64, unchecked.whole_s() * 1e3);
@@ -61,7 +73,7 @@ pub(crate) fn run(run: &Run) {
         print(&format!("{what}, no page checked"), unchecked);
         print(&format!("{what}, every page checked"), checked);
         if events == sizes[2] {
-            after_kill(run, &path, events, unchecked);
+            after_kill(run, &path, events);
         }
     }
     note(
@@ -81,7 +93,7 @@ fn print(what: &str, parts: Parts) {
     .print();
 }
 
-fn after_kill(run: &Run, fixture: &Path, events: u64, clean: Parts) {
+fn after_kill(run: &Run, fixture: &Path, events: u64) {
     let folder = run.scratch();
     let killed = copy(fixture, folder.path(), "killed.tidal");
     let mut child = Run::again("signal-until-killed")
@@ -97,36 +109,44 @@ fn after_kill(run: &Run, fixture: &Path, events: u64, clean: Parts) {
     child.kill().unwrap();
     child.wait().unwrap();
 
-    // The first open mends the file, so each is of a copy of its own.
-    let rounds = run.scale.pick(3, 1);
-    let open_copy = |check| {
-        let opens = (0..rounds).map(|_| {
-            let path = copy(&killed, folder.path(), "opened.tidal");
-            open(&path, check)
-        });
-        median(opens.collect())
-    };
-    let (unchecked, checked) = (open_copy(false), open_copy(true));
-    let what = format!("open after kill -9, {events} signals");
-    print(&format!("{what}, no page checked"), unchecked);
-    print(&format!("{what}, every page checked"), checked);
-    let replay = (unchecked.rebuild_s - clean.rebuild_s).max(0.0);
-    Figure::new(
-        format!("{what}, against the clean one and the reading of {} entries", unchecked.replayed),
-        unchecked.whole_s() / (clean.whole_s() + replay),
-        "times",
-    )
-    .target(Bound::AtMost(1.1))
-    .bounded_by(
-        "After a kill the engine walks all pages to find which are free, unless the last commit noted that.",
-    )
-    .print();
+    let unchecked = measure_after_kill(run, &killed, folder.path(), events, false);
+    measure_after_kill(run, &killed, folder.path(), events, true);
     let bound = tidal_db::DEFAULT_RECOVERY_ENTRIES as f64;
     Figure::new("entries of the log read after the kill", unchecked.replayed as f64, "entries")
         .target(Bound::AtMost(bound))
         .bounded_by("Checkpoints begin at a quarter of what an open may read, and signals wait where they cannot keep up.")
         .print();
     assert!(unchecked.replayed > 0, "the kill left something to read");
+}
+
+/// The first open mends the file, so each is of a copy of its own. The next one, after a close, has the same log to
+/// read: what the kill costs lies between the two.
+fn measure_after_kill(run: &Run, killed: &Path, folder: &Path, events: u64, check: bool) -> Parts {
+    let (mut after_kill, mut after_close, mut times) = (Vec::new(), Vec::new(), Sample::new());
+    for _ in 0..run.scale.pick(3, 2) {
+        let path = copy(killed, folder, "opened.tidal");
+        let (first, second) = (open(&path, check), open(&path, check));
+        // A checkpoint may have begun between the two.
+        assert!(second.replayed <= first.replayed, "nothing was added to the log");
+        times.push(first.whole_s() / second.whole_s());
+        after_kill.push(first);
+        after_close.push(second);
+    }
+    let (after_kill, after_close) = (median(after_kill), median(after_close));
+    let checked = if check { "every page checked" } else { "no page checked" };
+    let what = format!("open after kill -9, {events} signals, {checked}");
+    print(&what, after_kill);
+    print(&format!("the same file after a close, {checked}"), after_close);
+    Figure::new(
+        format!("{what}: against the same file, with the same log to read, after a close"),
+        times.median(),
+        "times",
+    )
+    .between(times.quartiles())
+    .target(Bound::AtMost(1.1))
+    .bounded_by(BOUNDED_BY)
+    .print();
+    after_kill
 }
 
 /// Sends signals without an end; says so when enough are on disk.
