@@ -103,7 +103,8 @@ fn measure(options: &Options) -> Result<usize, Failure> {
     println!("{}", report::table(&outcomes));
     let misses: usize = outcomes.iter().map(Outcome::misses).sum();
     let kept: usize = outcomes.iter().flat_map(Outcome::figures).filter(|f| f.passes() == Some(true)).count();
-    println!("{kept} targets kept, {misses} missed");
+    let not_measured = outcomes.iter().flat_map(Outcome::not_measured).count();
+    println!("{kept} targets kept, {misses} missed, {not_measured} not measured");
     remove_fixtures(&folder)?;
     let written = write(options, &folder, &machine, &outcomes)?;
     println!("written: {}", written.display());

@@ -17,6 +17,9 @@ pub(crate) use self::{fjall::Fjall, redb::BareTree, sqlite::Sqlite, tidal::Tidal
 /// So many signals are one transaction, or are sent before an answer is waited for.
 pub(crate) const SIGNALS_PER_COMMIT: usize = 1_000;
 
+/// A count and a sum of weights.
+pub(crate) type Total = (u64, f64);
+
 /// One engine that takes signals.
 pub(crate) trait Engine {
     fn name(&self) -> &'static str;
@@ -27,8 +30,8 @@ pub(crate) trait Engine {
     /// Does what was left to the background.
     fn rest(&mut self) {}
 
-    /// Every aggregate with its count, in order.
-    fn counts(&mut self) -> Vec<(UpdateKey, u64)>;
+    /// Every aggregate with what it adds up to, in order.
+    fn totals(&mut self) -> Vec<(UpdateKey, Total)>;
 }
 
 /// All that can be had here; why one is missing, for the reader.
@@ -60,14 +63,14 @@ fn key_of(bytes: &[u8]) -> UpdateKey {
 }
 
 /// A count and a sum of weights, as bytes.
-fn value_bytes((count, weight): (u64, f64)) -> [u8; 16] {
+fn value_bytes((count, weight): Total) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&count.to_le_bytes());
     bytes[8..].copy_from_slice(&weight.to_le_bytes());
     bytes
 }
 
-fn value_of(bytes: &[u8]) -> (u64, f64) {
+fn value_of(bytes: &[u8]) -> Total {
     let (count, weight) = bytes.split_at(8);
     (u64::from_le_bytes(count.try_into().unwrap()), f64::from_le_bytes(weight.try_into().unwrap()))
 }

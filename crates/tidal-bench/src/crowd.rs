@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tidal_db::{Action, Event, Scope, Storage, TidalDb};
+use tidal_db::{Action, Aggregate, Event, Scope, Storage, TidalDb};
 
 use crate::bare::UpdateKey;
 use crate::dice::{Dice, Zipf};
@@ -96,9 +96,15 @@ impl Crowd {
         (db, storage)
     }
 
-    /// Every aggregate of a database with its count, under the numbers of [`UpdateKey`].
+    /// Every aggregate of a database with its count, under the numbers of [`UpdateKey`], in order.
     #[must_use]
     pub fn counts(db: &TidalDb) -> Vec<(UpdateKey, u64)> {
+        Self::totals(db).into_iter().map(|(key, (count, _weight))| (key, count)).collect()
+    }
+
+    /// The same with the sum of weights too.
+    #[must_use]
+    pub fn totals(db: &TidalDb) -> Vec<(UpdateKey, (u64, f64))> {
         let number = |scope: &Scope| match scope {
             Scope::Global => 0,
             Scope::Community(community) => FIRST_COMMUNITY + *community as u32,
@@ -109,9 +115,10 @@ impl Crowd {
             other => panic!("{other:?} is no scope of these"),
         };
         let rows = db.aggregates(None).unwrap().map(|row| row.unwrap());
-        let mut counts: Vec<_> =
-            rows.map(|row| ((number(&row.scope), row.item), row.aggregate.count)).collect();
-        counts.sort_unstable();
-        counts
+        let total = |aggregate: &Aggregate| (aggregate.count, aggregate.weight_sum);
+        let mut totals: Vec<_> =
+            rows.map(|row| ((number(&row.scope), row.item), total(&row.aggregate))).collect();
+        totals.sort_unstable_by_key(|(key, _)| *key);
+        totals
     }
 }

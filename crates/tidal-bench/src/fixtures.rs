@@ -69,6 +69,12 @@ pub fn events_of(signals: u64) -> impl Iterator<Item = Event> {
     (0..signals).map(move |nth| Event { at_ns: EVENT_TIME_NS, action: view(nth) })
 }
 
+/// What one user of [`build_events`] acts on, in order.
+pub fn items_of(user: u64, signals: u64) -> impl Iterator<Item = u64> {
+    let items = (signals / EVENTS_PER_ITEM).max(1);
+    (user..signals).step_by(users_of(signals) as usize).map(move |nth| nth % items)
+}
+
 fn users_of(signals: u64) -> u64 {
     (signals / EVENTS_PER_USER).max(1)
 }

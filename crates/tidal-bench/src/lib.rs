@@ -31,12 +31,12 @@ pub use crowd::{Crowd, SignalOf, region_of};
 pub use dice::{Dice, Zipf};
 pub use fixtures::{
     EVENT_TIME_NS, EVENTS_PER_ITEM, EVENTS_PER_USER, HALF_LIFE, batched, build_events, build_leavers,
-    events_of, leaver_ids, schema,
+    events_of, items_of, leaver_ids, schema,
 };
 pub use gate_set_up::{
     ACTIVE_USERS, GATE_COMMUNITIES, GATE_ITEMS, GATE_REGIONS, active_user, gate_database, set_up_active_users,
 };
-pub use line::{Bound, Figure, Line, note, point};
+pub use line::{Bound, Figure, Line, not_measured, note, point};
 pub use process::resident_bytes;
 pub use stats::{Sample, quantile, ratio};
 

@@ -79,6 +79,15 @@ pub enum Line {
         /// What it costs.
         y: f64,
     },
+    /// A figure that has a target and cannot be measured here.
+    NotMeasured {
+        /// What it would say.
+        what: String,
+        /// What it is to be.
+        target: Bound,
+        /// Why it is not there.
+        reason: String,
+    },
     /// A sentence for the reader.
     Note {
         /// The sentence.
@@ -97,6 +106,11 @@ impl Line {
 /// Hands on a point of a curve.
 pub fn point(chart: &'static str, series: impl Into<String>, x: f64, y: f64) {
     Line::Point { chart, series: series.into(), x, y }.print();
+}
+
+/// Hands on that a figure with a target is missing, and why.
+pub fn not_measured(what: impl Into<String>, target: Bound, reason: impl Into<String>) {
+    Line::NotMeasured { what: what.into(), target, reason: reason.into() }.print();
 }
 
 /// Hands on a sentence.

@@ -45,7 +45,15 @@ pub(crate) struct Point {
 pub(crate) enum Line {
     Figure(Figure),
     Point(Point),
-    Note { text: String },
+    /// A figure that has a target and could not be measured.
+    NotMeasured {
+        what: String,
+        target: Bound,
+        reason: String,
+    },
+    Note {
+        text: String,
+    },
 }
 
 impl Line {
@@ -69,6 +77,12 @@ mod tests {
         assert_eq!(Line::parse(text).unwrap(), Line::Figure(figure(1.5, Some(Bound::AtMost(1.05)))));
         let text = r#"{"kind":"note","text":"b"}"#;
         assert_eq!(Line::parse(text).unwrap(), Line::Note { text: "b".into() });
+        let text = r#"{"kind":"not_measured","what":"a","target":{"at_least":10.0},"reason":"c"}"#;
+        let target = Bound::AtLeast(10.0);
+        assert_eq!(
+            Line::parse(text).unwrap(),
+            Line::NotMeasured { what: "a".into(), target, reason: "c".into() }
+        );
         assert!(Line::parse("12").unwrap_err().contains("`12`"));
     }
 

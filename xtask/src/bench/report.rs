@@ -32,6 +32,14 @@ impl Outcome {
         self.lines.iter().filter_map(point).collect()
     }
 
+    /// What has a target and could not be measured: what, its target, why not.
+    pub(crate) fn not_measured(&self) -> impl Iterator<Item = (&str, Bound, &str)> {
+        self.lines.iter().filter_map(|line| match line {
+            Line::NotMeasured { what, target, reason } => Some((what.as_str(), *target, reason.as_str())),
+            _ => None,
+        })
+    }
+
     /// Figures that miss their target.
     pub(crate) fn misses(&self) -> usize {
         self.figures().filter(|figure| figure.passes() == Some(false)).count()
@@ -47,10 +55,13 @@ fn verdict(figure: &Figure) -> &'static str {
 }
 
 fn target(figure: &Figure) -> String {
-    match figure.target {
-        Some(Bound::AtMost(bound)) => format!("<= {}", shown(bound)),
-        Some(Bound::AtLeast(bound)) => format!(">= {}", shown(bound)),
-        None => String::new(),
+    figure.target.map_or_else(String::new, shown_bound)
+}
+
+fn shown_bound(bound: Bound) -> String {
+    match bound {
+        Bound::AtMost(bound) => format!("<= {}", shown(bound)),
+        Bound::AtLeast(bound) => format!(">= {}", shown(bound)),
     }
 }
 
@@ -73,6 +84,9 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
                 spread(figure),
                 figure.what
             );
+        }
+        for (what, target, reason) in outcome.not_measured() {
+            let _infallible = writeln!(text, "  NOT MEASURED {}: {what}: {reason}", shown_bound(target));
         }
         for note in outcome.notes() {
             let _infallible = writeln!(text, "       {note}");
@@ -112,6 +126,15 @@ pub(crate) fn document(
                 verdict(figure)
             );
         }
+        for (what, target, reason) in outcome.not_measured() {
+            let _infallible = writeln!(
+                text,
+                "| {} | {} | | | not measured: {} |",
+                cell(what),
+                shown_bound(target),
+                cell(reason)
+            );
+        }
         if let Some(failure) = &outcome.failure {
             let _infallible = writeln!(text, "| {} | | | | failed: {} |", outcome.row.title, cell(failure));
         }
@@ -126,7 +149,7 @@ const METHOD: &str = "\n## Method\n\nEvery row is measured by a process of its o
 within one run, round by round; the first round warms up and does not count. A figure is the median of its rounds; the \
 quartiles beside it say how far they lie apart, of a ratio those of the ratio round by round. Ratios travel to other \
 machines, times do not. Totals are compared at the end of each row: a row whose engines disagree fails. All engines of a \
-row write to the disk named above.\n";
+row write to the disk named above, but Redis, which keeps its data in memory.\n";
 
 fn section(text: &mut String, outcome: &Outcome, charts_folder: &str) {
     let row = &outcome.row;
@@ -202,6 +225,17 @@ mod tests {
         assert!(text.contains("What bounds it: A lock."), "{text}");
         // Without points there is no chart to link to.
         assert!(!text.contains(".svg"), "{text}");
+    }
+
+    #[test]
+    fn what_could_not_be_measured_stands_among_the_targets() {
+        let mut outcome = outcome(1.0, None);
+        let (what, reason) = ("tidal against Redis".into(), "no server".into());
+        outcome.lines.push(Line::NotMeasured { what, target: Bound::AtLeast(10.0), reason });
+        let text = document("Head.", &[], std::slice::from_ref(&outcome), "charts");
+        assert!(text.contains("| tidal against Redis | >= 10 | | | not measured: no server |"), "{text}");
+        let text = table(&[outcome]);
+        assert!(text.contains("NOT MEASURED >= 10: tidal against Redis: no server"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use tidal_bench::{Crowd, SignalOf, UpdateKey};
 
-use super::{Engine, SIGNALS_PER_COMMIT, key_bytes, key_of, value_bytes, value_of};
+use super::{Engine, SIGNALS_PER_COMMIT, Total, key_bytes, key_of, value_bytes, value_of};
 
 /// A log-structured tree; every batch synced. What a batch adds to one aggregate is one write of it.
 pub(crate) struct Fjall {
@@ -27,7 +27,7 @@ impl Engine for Fjall {
 
     fn take(&mut self, signals: &[SignalOf]) {
         for chunk in signals.chunks(SIGNALS_PER_COMMIT) {
-            let mut changed: BTreeMap<[u8; 12], (u64, f64)> = BTreeMap::new();
+            let mut changed: BTreeMap<[u8; 12], Total> = BTreeMap::new();
             for key in chunk.iter().flat_map(|signal| Crowd::gated_updates(*signal)) {
                 let value = changed.entry(key_bytes(key)).or_insert_with_key(|key| {
                     self.aggregates.get(key).unwrap().map_or((0, 0.0), |value| value_of(&value))
@@ -42,8 +42,8 @@ impl Engine for Fjall {
         }
     }
 
-    fn counts(&mut self) -> Vec<(UpdateKey, u64)> {
+    fn totals(&mut self) -> Vec<(UpdateKey, Total)> {
         let rows = self.aggregates.iter().map(|row| row.into_inner().unwrap());
-        rows.map(|(key, value)| (key_of(&key), value_of(&value).0)).collect()
+        rows.map(|(key, value)| (key_of(&key), value_of(&value))).collect()
     }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use tidal_bench::{Crowd, SignalOf, UpdateKey};
 
-use super::{Engine, SIGNALS_PER_COMMIT, key_bytes, key_of, value_bytes, value_of};
+use super::{Engine, SIGNALS_PER_COMMIT, Total, key_bytes, key_of, value_bytes, value_of};
 
 const AGGREGATES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("aggregate");
 
@@ -40,9 +40,9 @@ impl Engine for BareTree {
         }
     }
 
-    fn counts(&mut self) -> Vec<(UpdateKey, u64)> {
+    fn totals(&mut self) -> Vec<(UpdateKey, Total)> {
         let aggregates = self.database.begin_read().unwrap().open_table(AGGREGATES).unwrap();
         let rows = aggregates.iter().unwrap().map(Result::unwrap);
-        rows.map(|(key, value)| (key_of(key.value()), value_of(value.value()).0)).collect()
+        rows.map(|(key, value)| (key_of(key.value()), value_of(value.value()))).collect()
     }
 }

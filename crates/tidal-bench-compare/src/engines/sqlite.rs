@@ -3,7 +3,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use tidal_bench::{Crowd, SignalOf, UpdateKey};
 
-use super::{Engine, SIGNALS_PER_COMMIT};
+use super::{Engine, SIGNALS_PER_COMMIT, Total};
 
 /// Upserts into one table, write-ahead log, every transaction synced.
 pub(crate) struct Sqlite {
@@ -48,12 +48,14 @@ impl Engine for Sqlite {
         }
     }
 
-    fn counts(&mut self) -> Vec<(UpdateKey, u64)> {
-        let mut all =
-            self.connection.prepare("SELECT scope, item, count FROM aggregate ORDER BY 1, 2").unwrap();
+    fn totals(&mut self) -> Vec<(UpdateKey, Total)> {
+        let mut all = self
+            .connection
+            .prepare("SELECT scope, item, count, weight FROM aggregate ORDER BY 1, 2")
+            .unwrap();
         let rows = all.query_map((), |row| {
             let (item, count): (i64, i64) = (row.get(1)?, row.get(2)?);
-            Ok(((row.get(0)?, item.cast_unsigned()), count.cast_unsigned()))
+            Ok(((row.get(0)?, item.cast_unsigned()), (count.cast_unsigned(), row.get(3)?)))
         });
         rows.unwrap().map(Result::unwrap).collect()
     }

@@ -3,7 +3,7 @@ use std::path::Path;
 use tidal_bench::{Crowd, EVENT_TIME_NS, SignalOf, UpdateKey, wait_until_caught_up};
 use tidal_db::{Scope, Storage, TidalDb, Weight};
 
-use super::Engine;
+use super::{Engine, Total};
 
 /// All that a signal does, on a file.
 pub(crate) struct Tidal {
@@ -36,7 +36,7 @@ impl Engine for Tidal {
         wait_until_caught_up(&self.db, &self.storage);
     }
 
-    fn counts(&mut self) -> Vec<(UpdateKey, u64)> {
-        Crowd::counts(&self.db)
+    fn totals(&mut self) -> Vec<(UpdateKey, Total)> {
+        Crowd::totals(&self.db)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use tidal_bench::{Bound, Dice, EVENTS_PER_USER, Figure, note, point, quantile};
+use tidal_bench::{Bound, Dice, EVENTS_PER_USER, Figure, items_of, note, point, quantile};
 use tidal_db::TidalDb;
 
 use crate::run::Run;
@@ -20,7 +20,8 @@ pub(crate) fn run(run: &Run) {
                 let began = Instant::now();
                 let history: Vec<_> = db.history(user).unwrap().map(Result::unwrap).collect();
                 let took = began.elapsed();
-                assert_eq!(history.len() as u64, EVENTS_PER_USER);
+                let items = history.iter().map(|event| event.item);
+                assert!(items.eq(items_of(user, signals)), "what the user acted on, in order");
                 assert!(history.is_sorted_by_key(|event| event.sequence));
                 took.as_nanos() as f64 / 1e6
             })
