@@ -18,11 +18,15 @@ pub(crate) fn run(run: &Run) {
     let path = folder.path().join("immediate.tidal");
     let db = TidalDb::builder().schema(schema()).path(&path).create(true).open().unwrap();
     let (mut one, mut many) = (Sample::new(), Sample::new());
-    for _ in 0..rounds {
-        one.push(signals_per_second(&db, 1, calls));
-        many.push(signals_per_second(&db, CALLERS, calls));
+    for round in 0..=rounds {
+        let (alone, together) = (signals_per_second(&db, 1, calls), signals_per_second(&db, CALLERS, calls));
+        // The first round warms both up.
+        if round > 0 {
+            one.push(alone);
+            many.push(together);
+        }
     }
-    let sent = rounds * calls * (1 + CALLERS);
+    let sent = (rounds + 1) * calls * (1 + CALLERS);
     let counted = db.aggregate(&Scope::Global, 7, "view").unwrap().unwrap().count;
     assert_eq!(counted, sent);
     db.close().unwrap();

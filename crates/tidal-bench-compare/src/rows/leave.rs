@@ -111,11 +111,15 @@ fn many_callers(run: &Run) {
         (callers * calls) as f64 / began.elapsed().as_secs_f64()
     };
     let (mut one, mut many) = (Sample::new(), Sample::new());
-    for _ in 0..rounds {
-        one.push(leaves_per_second(1));
-        many.push(leaves_per_second(CALLERS));
+    for round in 0..=rounds {
+        let (alone, together) = (leaves_per_second(1), leaves_per_second(CALLERS));
+        // The first round warms both up.
+        if round > 0 {
+            one.push(alone);
+            many.push(together);
+        }
     }
-    let left = rounds * calls * (1 + CALLERS);
+    let left = (rounds + 1) * calls * (1 + CALLERS);
     assert_eq!(db.left_count(), left);
     db.close().unwrap();
     let db = TidalDb::builder().path(&path).open().unwrap();

@@ -20,8 +20,7 @@ pub(crate) fn run(run: &Run) {
         print("aggregate", events, &run.events(events), 180.0);
     }
     note(
-        "Resident memory of a process that did nothing but open the file, without its 1 MiB cache of pages as far as that \
-         is filled; what the open itself needed and gave back counts where the allocator kept it. Aggregates include the \
+        "Resident memory of a process that did nothing but open the file, with up to 1 MiB of its pages; what the open itself needed and gave back counts where the allocator kept it. Aggregates include the \
          profiles of one user for a hundred of them.",
     );
 }

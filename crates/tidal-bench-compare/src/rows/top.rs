@@ -30,9 +30,13 @@ pub(crate) fn run(run: &Run) {
         let of_tidal = || best_of_tidal(&db);
         assert_eq!(of_tidal(), of_sqlite(), "both know the same ten");
         let (mut tidal_us, mut sqlite_us) = (Sample::new(), Sample::new());
-        for _ in 0..rounds {
-            tidal_us.push(time_us(calls, of_tidal));
-            sqlite_us.push(time_us(calls, &mut of_sqlite));
+        for round in 0..=rounds {
+            let (tidal, sqlite) = (time_us(calls, of_tidal), time_us(calls, &mut of_sqlite));
+            // The first round warms both up.
+            if round > 0 {
+                tidal_us.push(tidal);
+                sqlite_us.push(sqlite);
+            }
         }
         medians.push(tidal_us.median());
         point("top", "tidal", items as f64, tidal_us.median());
