@@ -28,6 +28,8 @@ pub fn wait_until_caught_up(db: &TidalDb, storage: &Storage) -> Duration {
     while is_behind(db, storage) {
         assert!(began.elapsed() < PATIENCE, "checkpoints and runs do not catch up");
         std::thread::sleep(Duration::from_millis(5));
+        // Writes nothing, and says so if what is done in the background has failed.
+        db.flush().unwrap();
     }
     began.elapsed()
 }
