@@ -4,6 +4,7 @@ use tidal_entities::AggregateRun;
 use tidal_storage::{Storage, WriteBatch};
 
 use crate::aggregate_output::AggregateOutput;
+use crate::give_way::GiveWay;
 use crate::stored_aggregates::StoredAggregates;
 use crate::{Error, Result};
 
@@ -52,7 +53,9 @@ impl AggregateMerge {
 
     /// Goes on for one slice.
     pub(crate) fn step(mut self, storage: &Storage) -> Result<Merged> {
+        let mut give_way = GiveWay::default();
         while let Some((key, sum)) = self.sums.next(storage)? {
+            give_way.step();
             if let Some(slice) = self.output.push(key, &sum) {
                 return Ok(Merged::Slice(slice, self));
             }

@@ -21,6 +21,7 @@ use crate::aggregate_merge::{AggregateMerge, Merged, first_to_merge};
 use crate::aggregate_output::AggregateOutput;
 use crate::aggregates::AggregateKey;
 use crate::canary::{Break, Canary};
+use crate::give_way::{self, GiveWay};
 use crate::log_replay::for_each_aggregate;
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
@@ -145,10 +146,12 @@ impl Checkpointer {
     fn advance(&mut self, goal: u64) -> Result<usize> {
         let Checkpoint { floor, mut withheld, .. } = self.checkpoint;
         let additions = RefCell::new(std::mem::take(&mut self.additions));
+        let mut give_way = GiveWay::default();
         let reached = visit_entries(
             &self.storage,
             floor,
             |sequence, entry| {
+                give_way.step();
                 let LogEntry::Signal(signal) = entry else { return Ok(()) };
                 if let Some(reason) = signal.withheld {
                     withheld.add(reason);
@@ -177,11 +180,13 @@ impl Checkpointer {
     /// Writes what the log adds to each aggregate, but for the last slice.
     fn write_sums(&mut self, additions: &mut Additions) -> Result<(usize, AggregateOutput)> {
         let Additions { contributions, by_aggregate } = additions;
-        by_aggregate.sort_unstable();
+        give_way::sort_by_key(by_aggregate, |addition| *addition);
         let mut output = self.begin_run();
+        let mut give_way = GiveWay::default();
         let mut slices = 0;
         for same in by_aggregate.chunk_by(|a, b| a.0 == b.0) {
             let Some((key, _)) = same.first() else { continue };
+            give_way.step();
             let mut sum = AggregateState::default();
             let contributions = same.iter().filter_map(|(_, nth)| contributions.get(*nth as usize));
             contributions.for_each(|contribution| sum.add_contribution(contribution));

@@ -73,6 +73,7 @@ mod fast_map;
 mod gate;
 #[cfg(feature = "bench-without-gate")]
 mod gate_removed;
+mod give_way;
 mod history;
 mod history_check;
 mod leaderboard;

@@ -12,6 +12,7 @@ use tidal_entities::{LogEntry, RunEntry, RunIndex, encode_run_index, run_index_k
 use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::canary::{Break, Canary};
+use crate::give_way::{self, GiveWay};
 use crate::log_rows::visit_entries;
 use crate::log_writer::LogWriter;
 use crate::run_merge::{Merge, Merged};
@@ -183,9 +184,11 @@ impl RunMaker {
         if entries.is_empty() {
             return self.commit_with_index(WriteBatch::new());
         }
-        entries.sort_unstable_by_key(|entry| entry.place);
+        give_way::sort_by_key(&mut entries, |entry| entry.place);
         let mut output = self.begin_run();
+        let mut give_way = GiveWay::default();
         for entry in &entries {
+            give_way.step();
             if output.has_slice() {
                 let slice = output.take_slice();
                 self.commit(slice)?;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use tidal_entities::{Run, RunEntry, RunPlace};
 use tidal_storage::{Storage, WriteBatch};
 
+use crate::give_way::GiveWay;
 use crate::run_output::RunOutput;
 use crate::runs::RunScan;
 use crate::{Error, Result};
@@ -61,7 +62,9 @@ impl Merge {
 
     /// Goes on for one slice.
     pub(crate) fn step(&mut self, storage: &Storage) -> Result<Merged> {
+        let mut give_way = GiveWay::default();
         loop {
+            give_way.step();
             let mut lowest: Option<(RunPlace, usize)> = None;
             for (position, input) in self.inputs.iter_mut().enumerate() {
                 if let Some(head) = input.head(storage)?
