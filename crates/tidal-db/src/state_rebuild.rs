@@ -108,12 +108,14 @@ pub(crate) fn is_source_row(key: &[u8]) -> bool {
 
 /// Reads how far the stored aggregates have followed the log.
 pub(crate) fn read_checkpoint(storage: &Storage) -> Result<Checkpoint> {
+    // Rows first: a checkpoint is stored with the first of them, and one may be made meanwhile.
+    let has_rows = storage.items_engine().scan_tag(Tag::SignalState)?.next_row()?.is_some();
     let key = checkpoint_key();
     let Some(value) = storage.system_engine().get(&key)? else {
-        // It is stored with the first of their rows.
-        return match storage.items_engine().scan_tag(Tag::SignalState)?.next().transpose()? {
-            None => Ok(Checkpoint::default()),
-            Some(_) => Err(Error::damaged_view("there are stored aggregates, but no checkpoint", None)),
+        return if has_rows {
+            Err(Error::damaged_view("there are stored aggregates, but no checkpoint", None))
+        } else {
+            Ok(Checkpoint::default())
         };
     };
     decode_checkpoint(&key, &value)
