@@ -180,7 +180,7 @@ impl Checkpointer {
     /// Writes what the log adds to each aggregate, but for the last slice.
     fn write_sums(&mut self, additions: &mut Additions) -> Result<(usize, AggregateOutput)> {
         let Additions { contributions, by_aggregate } = additions;
-        give_way::sort_by_key(by_aggregate, |addition| *addition);
+        give_way::sort_by_key(by_aggregate, |(key, _)| in_order(*key));
         let mut output = self.begin_run();
         let mut give_way = GiveWay::default();
         let mut slices = 0;
@@ -292,6 +292,11 @@ impl Additions {
         self.contributions.extend(last);
         Ok(())
     }
+}
+
+/// Keys as one number, which is compared without a branch for each field.
+fn in_order(AggregateKey { item, scope, signal_type }: AggregateKey) -> u128 {
+    u128::from(item) << 64 | u128::from(scope.0) << 16 | u128::from(signal_type.0)
 }
 
 /// Reserves room in a list which `done` of so many entries have filled so far.
