@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// half again as long as its longest run, and of runs there are as many as doublings.
 const GROWTH: u64 = 2;
 
-/// Rows read of one state of the store. A scan held for longer would keep old pages from being used again.
-const ROWS_AT_A_TIME: usize = 8;
+/// Rows read of a run at a time. A scan held for longer would keep old pages from being used again.
+const ROWS_AT_A_TIME: usize = 4;
 
 /// The first of the runs that are to become one, up to the last.
 pub(crate) fn first_to_merge(runs: &[AggregateRun]) -> Option<usize> {
@@ -46,9 +46,9 @@ pub(crate) struct AggregateMerge {
 }
 
 impl AggregateMerge {
-    pub(crate) fn new(storage: &Storage, runs: &[AggregateRun], output: AggregateOutput) -> Result<Self> {
+    pub(crate) fn new(runs: &[AggregateRun], output: AggregateOutput) -> Self {
         let replaced = runs.iter().map(|run| run.number).collect();
-        Ok(Self { replaced, sums: StoredAggregates::in_steps(storage, runs, ROWS_AT_A_TIME)?, output })
+        Self { replaced, sums: StoredAggregates::in_steps(runs, ROWS_AT_A_TIME), output }
     }
 
     /// Goes on for one slice.

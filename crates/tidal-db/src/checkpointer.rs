@@ -204,11 +204,10 @@ impl Checkpointer {
         AggregateOutput::new(number, self.slice_rows)
     }
 
-    fn begin_merge(&mut self) -> Result<Option<AggregateMerge>> {
-        let Some(first) = first_to_merge(&self.checkpoint.runs) else { return Ok(None) };
+    fn begin_merge(&mut self) -> Option<AggregateMerge> {
+        let first = first_to_merge(&self.checkpoint.runs)?;
         let output = self.begin_run();
-        let runs = self.checkpoint.runs.get(first..).unwrap_or_default();
-        AggregateMerge::new(&self.storage, runs, output).map(Some)
+        Some(AggregateMerge::new(self.checkpoint.runs.get(first..).unwrap_or_default(), output))
     }
 
     /// Removes or merges one slice; `false` if there is nothing of either to do.
@@ -223,10 +222,7 @@ impl Checkpointer {
             }
             return Ok(true);
         }
-        let Some(merge) = self.merge.take().map_or_else(|| self.begin_merge(), |merge| Ok(Some(merge)))?
-        else {
-            return Ok(false);
-        };
+        let Some(merge) = self.merge.take().or_else(|| self.begin_merge()) else { return Ok(false) };
         match merge.step(&self.storage)? {
             Merged::Slice(slice, rest) => {
                 self.merge = Some(rest);

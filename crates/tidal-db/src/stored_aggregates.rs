@@ -14,24 +14,33 @@ use crate::{Error, Result};
 #[derive(Debug)]
 struct RunRows {
     run: AggregateRun,
-    rows: Scan,
+    /// None until more is asked for.
+    rows: Option<Scan>,
     reached: Option<AggregateKey>,
     found_count: u64,
 }
 
 impl RunRows {
-    fn open(storage: &Storage, run: &AggregateRun) -> Result<Self> {
-        Ok(Self { run: *run, rows: scan_after(storage, run, None)?, reached: None, found_count: 0 })
+    fn of(run: &AggregateRun) -> Self {
+        Self { run: *run, rows: None, reached: None, found_count: 0 }
     }
 
-    /// Goes on in the store as it is now, and lets go of what it was.
-    fn renew(&mut self, storage: &Storage) -> Result<()> {
-        self.rows = scan_after(storage, &self.run, self.reached)?;
-        Ok(())
+    /// What is read of the store as it is now, or as it was when it was opened.
+    fn open(&mut self, storage: &Storage) -> Result<&mut Scan> {
+        let rows = match self.rows.take() {
+            Some(rows) => rows,
+            None => scan_after(storage, &self.run, self.reached)?,
+        };
+        Ok(self.rows.insert(rows))
+    }
+
+    /// Lets go of what the store was; the next row is read of what it is then.
+    fn let_go(&mut self) {
+        self.rows = None;
     }
 
     /// The next row, if there is one.
-    fn next_row(&mut self) -> Result<Option<AggregateRow>> {
+    fn next_row(&mut self, storage: &Storage) -> Result<Option<AggregateRow>> {
         let AggregateRun { number, aggregate_count, last, .. } = self.run;
         if self.reached == Some(last) {
             return if self.found_count == aggregate_count { Ok(None) } else { Err(self.missing()) };
@@ -40,7 +49,7 @@ impl RunRows {
             let what = format!("a row of run {number} of stored aggregates does not decode");
             Error::damaged_view(what, Some(cause))
         };
-        let Some((key, value)) = self.rows.next_row()? else { return Err(self.missing()) };
+        let Some((key, value)) = self.open(storage)?.next_row()? else { return Err(self.missing()) };
         let row = AggregateRow::decode(key, value).map_err(undecodable)?;
         if row.run() != number || row.previous() != self.reached || row.last() > last {
             return Err(self.missing());
@@ -85,8 +94,6 @@ const LOWEST: AggregateKey = AggregateKey { item: 0, scope: ScopeId::GLOBAL, sig
 struct Input {
     /// None once they were all read.
     rows: Option<RunRows>,
-    /// How many rows are read before it goes on in the store as it is then.
-    rows_left: usize,
     aggregates: VecDeque<(AggregateKey, AggregateState)>,
 }
 
@@ -94,23 +101,24 @@ struct Input {
 #[derive(Debug)]
 pub(crate) struct StoredAggregates {
     inputs: Vec<Input>,
-    rows_at_a_time: usize,
+    /// None if everything is read of one state of the store.
+    rows_at_a_time: Option<usize>,
 }
 
 impl StoredAggregates {
     /// These runs as they are now. As long as it is held, pages of the store that are given up are not used again.
     pub(crate) fn of(storage: &Storage, runs: &[AggregateRun]) -> Result<Self> {
-        Self::in_steps(storage, runs, usize::MAX)
+        let mut sums = Self { inputs: runs.iter().map(Input::of).collect(), rows_at_a_time: None };
+        for rows in sums.inputs.iter_mut().filter_map(|input| input.rows.as_mut()) {
+            rows.open(storage)?;
+        }
+        Ok(sums)
     }
 
-    /// The same runs, for whoever takes long and makes sure that none is removed meanwhile: of each, so many rows are
-    /// read of one state of the store.
-    pub(crate) fn in_steps(storage: &Storage, runs: &[AggregateRun], rows_at_a_time: usize) -> Result<Self> {
-        let inputs = runs.iter().map(|run| {
-            let rows = Some(RunRows::open(storage, run)?);
-            Ok(Input { rows, rows_left: rows_at_a_time, aggregates: VecDeque::new() })
-        });
-        Ok(Self { inputs: inputs.collect::<Result<_>>()?, rows_at_a_time })
+    /// The same runs, for whoever takes long and makes sure that none is removed meanwhile: so many rows of one are
+    /// read at once, and no state of the store is held in between.
+    pub(crate) fn in_steps(runs: &[AggregateRun], rows_at_a_time: usize) -> Self {
+        Self { inputs: runs.iter().map(Input::of).collect(), rows_at_a_time: Some(rows_at_a_time) }
     }
 
     /// The next aggregate, in ascending order of keys.
@@ -136,21 +144,30 @@ impl StoredAggregates {
 }
 
 impl Input {
-    fn head(&mut self, storage: &Storage, rows_at_a_time: usize) -> Result<Option<AggregateKey>> {
+    fn of(run: &AggregateRun) -> Self {
+        Self { rows: Some(RunRows::of(run)), aggregates: VecDeque::new() }
+    }
+
+    fn head(&mut self, storage: &Storage, rows_at_a_time: Option<usize>) -> Result<Option<AggregateKey>> {
         if self.aggregates.is_empty()
             && let Some(rows) = &mut self.rows
         {
-            if self.rows_left == 0 {
-                rows.renew(storage)?;
-                self.rows_left = rows_at_a_time;
+            for _ in 0..rows_at_a_time.unwrap_or(1) {
+                let Some(row) = rows.next_row(storage)? else {
+                    self.rows = None;
+                    return Ok(self.front());
+                };
+                self.aggregates.extend(row.into_aggregates());
             }
-            self.rows_left -= 1;
-            match rows.next_row()? {
-                Some(row) => self.aggregates = row.into_aggregates().into(),
-                None => self.rows = None,
+            if rows_at_a_time.is_some() {
+                rows.let_go();
             }
         }
-        Ok(self.aggregates.front().map(|(key, _)| *key))
+        Ok(self.front())
+    }
+
+    fn front(&self) -> Option<AggregateKey> {
+        self.aggregates.front().map(|(key, _)| *key)
     }
 
     fn take(&mut self, key: AggregateKey) -> Option<AggregateState> {

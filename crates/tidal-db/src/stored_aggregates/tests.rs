@@ -1,13 +1,14 @@
 //! Runs are added up aggregate by aggregate, however they are read, and what is missing is missed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use tidal_entities::{
     AggregateKey, AggregateRun, AggregateState, HalfLife, ScopeId, SignalTypeId, Weight, aggregate_row_key,
 };
-use tidal_keys::Tag;
-use tidal_storage::{Partition, Storage, WriteBatch};
+use tidal_keys::{EntityId, Tag, encode_key};
+use tidal_storage::{Medium as _, MemoryMedium, Partition, Storage, WriteBatch};
 
 use super::StoredAggregates;
 use crate::Error;
@@ -47,9 +48,12 @@ fn store(storage: &Storage, number: u64, sums: &Sums) -> AggregateRun {
 fn read(
     storage: &Storage,
     runs: &[AggregateRun],
-    rows_at_a_time: usize,
+    rows_at_a_time: Option<usize>,
 ) -> crate::Result<Vec<(AggregateKey, AggregateState)>> {
-    let mut stored = StoredAggregates::in_steps(storage, runs, rows_at_a_time)?;
+    let mut stored = match rows_at_a_time {
+        Some(rows_at_a_time) => StoredAggregates::in_steps(runs, rows_at_a_time),
+        None => StoredAggregates::of(storage, runs)?,
+    };
     let mut read = Vec::new();
     while let Some(next) = stored.next(storage)? {
         read.push(next);
@@ -86,15 +90,43 @@ proptest! {
             }
         }
         let expected: Vec<_> = expected.into_iter().collect();
-        prop_assert_eq!(&read(&storage, &stored, rows_at_a_time).unwrap(), &expected);
+        prop_assert_eq!(&read(&storage, &stored, Some(rows_at_a_time)).unwrap(), &expected);
         stored.reverse();
-        prop_assert_eq!(&read(&storage, &stored, usize::MAX).unwrap(), &expected);
+        prop_assert_eq!(&read(&storage, &stored, None).unwrap(), &expected);
     }
 }
 
 #[test]
 fn no_runs_add_up_to_nothing() {
-    assert_eq!(read(&Storage::in_memory().unwrap(), &[], 1).unwrap(), []);
+    assert_eq!(read(&Storage::in_memory().unwrap(), &[], None).unwrap(), []);
+}
+
+/// How much longer the store becomes while much is written and little kept, with some runs read up to their middle.
+fn growth(read: impl FnOnce(&Storage, &[AggregateRun]) -> StoredAggregates) -> u64 {
+    let medium = Arc::new(MemoryMedium::default());
+    let storage = Storage::options().create_on(medium.clone(), WriteBatch::new()).unwrap();
+    let long: Sums = (1..3_000).map(|item| (key(item, 1), state(1, 5))).collect();
+    let short = Sums::from([(key(1_500, 2), state(1, 5))]);
+    let runs = [store(&storage, 2, &long), store(&storage, 5, &short)];
+    let mut sums = read(&storage, &runs);
+    for _ in 0..1_000 {
+        sums.next(&storage).unwrap().unwrap();
+    }
+    let before = medium.len().unwrap();
+    for byte in 0..100 {
+        storage
+            .items_engine()
+            .put(&encode_key(EntityId::new(1), Tag::Metadata, b""), &vec![byte; 100_000])
+            .unwrap();
+    }
+    medium.len().unwrap() - before
+}
+
+#[test]
+fn a_run_that_is_read_in_steps_keeps_no_pages_in_between() {
+    let in_steps = growth(|_, runs| StoredAggregates::in_steps(runs, 4));
+    let held = growth(|storage, runs| StoredAggregates::of(storage, runs).unwrap());
+    assert!(in_steps < 2_000_000 && held > 8_000_000, "{in_steps} bytes more in steps, {held} of one state");
 }
 
 #[test]
@@ -114,14 +146,14 @@ fn a_row_that_is_gone_or_another_is_missed() {
         let mut gone = WriteBatch::new();
         gone.delete(Partition::Items, at);
         storage.commit(gone).unwrap();
-        for rows_at_a_time in [1, usize::MAX] {
+        for rows_at_a_time in [Some(1), None] {
             let error = read(&storage, &[run], rows_at_a_time).unwrap_err();
             assert!(matches!(error, Error::DamagedView { .. }), "{error}");
         }
         let mut back = WriteBatch::new();
         back.put(Partition::Items, at, value);
         storage.commit(back).unwrap();
-        assert_eq!(read(&storage, &[run], 1).unwrap().len(), sums.len());
+        assert_eq!(read(&storage, &[run], None).unwrap().len(), sums.len());
     }
     for wrong in [
         AggregateRun { aggregate_count: run.aggregate_count + 1, ..run },
@@ -129,7 +161,7 @@ fn a_row_that_is_gone_or_another_is_missed() {
         AggregateRun { last: key(1_500, 1), ..run },
         AggregateRun { number: 7, ..run },
     ] {
-        let error = read(&storage, &[wrong], 1).unwrap_err();
+        let error = read(&storage, &[wrong], None).unwrap_err();
         assert!(matches!(error, Error::DamagedView { .. }), "{wrong:?}: {error}");
     }
 }
