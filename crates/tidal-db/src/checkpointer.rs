@@ -186,10 +186,12 @@ impl Checkpointer {
         let mut slices = 0;
         for same in by_aggregate.chunk_by(|a, b| a.0 == b.0) {
             let Some((key, _)) = same.first() else { continue };
-            give_way.step();
             let mut sum = AggregateState::default();
-            let contributions = same.iter().filter_map(|(_, nth)| contributions.get(*nth as usize));
-            contributions.for_each(|contribution| sum.add_contribution(contribution));
+            // A hot item has a good part of them all.
+            for contribution in same.iter().filter_map(|(_, nth)| contributions.get(*nth as usize)) {
+                give_way.step();
+                sum.add_contribution(contribution);
+            }
             if let Some(slice) = output.push(*key, &sum) {
                 self.commit(slice)?;
                 slices += 1;
