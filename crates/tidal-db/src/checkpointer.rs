@@ -35,8 +35,8 @@ const SLICE_ROWS: usize = 64;
 /// Rows that one commit removes, for each that one would write: their pages are not written.
 const REMOVED_PER_ROW: usize = 4;
 
-/// Slices of merges and removals for each that a checkpoint wrote, where the log does not wait. Merges write a run
-/// some five times before it is a small part of the whole, so they keep up even so.
+/// Slices of merges and removals for each that a checkpoint wrote, before the next checkpoint if the log is ahead
+/// again. Merges write a run some five times before it is a small part of the whole, so they keep up even so.
 const TIDY_SLICES_PER_SLICE: usize = 8;
 
 /// Additions a checkpoint, and at most those of one row of the log more: bounds its memory. 24 bytes each and 32 for
@@ -76,8 +76,8 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Reads which rows an interrupted process left. Part of the open: what cannot be read fails it, and the thread
-    /// touches the store only once the log is ahead.
+    /// Reads which rows an interrupted process left. Part of the open: what cannot be read fails it. The thread removes
+    /// them at once, and goes on with merges.
     pub(crate) fn prepare(
         storage: Storage,
         schema: Arc<Schema>,

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 /// So many runs of one level are merged into one of the next.
 const MERGED_RUNS: usize = 8;
 
-/// Slices of merges and removals for each new run, where the log does not wait. Of each level a run
+/// Slices of merges and removals for each new run, before the next if the log is ahead again. Of each level a run
 /// costs 6 slices that are written and 2 that are removed, so hundreds of millions of signals are kept
 /// up with even so.
 const SLICES_PER_RUN: usize = 32;
@@ -52,8 +52,8 @@ pub(crate) struct RunMaker {
 }
 
 impl RunMaker {
-    /// Reads which rows an interrupted process left. Part of the open: what cannot be read fails it, and
-    /// the thread touches the store only once the log is ahead.
+    /// Reads which rows an interrupted process left. Part of the open: what cannot be read fails it. The thread
+    /// removes them at once, and goes on with merges.
     pub(crate) fn prepare(
         storage: Storage,
         log: Arc<LogWriter>,
