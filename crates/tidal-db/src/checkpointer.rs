@@ -91,6 +91,14 @@ impl Checkpointer {
         let slice_rows = usize::try_from(interval / 1_024).unwrap_or(SLICE_ROWS).clamp(1, SLICE_ROWS);
         let mut gone = VecDeque::new();
         for number in RunTable::Aggregates.numbers(&storage)? {
+            // The next run would be taken for one that is to be removed.
+            if number >= checkpoint.next_number {
+                let what = format!(
+                    "there are rows of run {number} of stored aggregates, but the checkpoint says that {} is the next",
+                    checkpoint.next_number
+                );
+                return Err(Error::damaged_view(what, None));
+            }
             if !checkpoint.runs.iter().any(|run| run.number == number) {
                 gone.push_back(number);
             }

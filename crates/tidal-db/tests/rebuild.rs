@@ -20,7 +20,10 @@ use rows::{logged, run_numbers, run_rows, shown, wait_until_tidy};
 use scenarios::medium::{RecordingMedium, take_step};
 use scenarios::{config, create_on};
 use tidal_db::{Action, Config, DifferenceKind, Error, Event, Storage, TidalDb, Weight};
-use tidal_entities::{checkpoint_key, decode_checkpoint, encode_checkpoint, run_index_key, seal, unseal};
+use tidal_entities::{
+    AggregateKey, ScopeId, SignalTypeId, aggregate_row_key, checkpoint_key, decode_checkpoint,
+    encode_checkpoint, run_index_key, seal, unseal,
+};
 use tidal_keys::Tag;
 use tidal_storage::{Medium, MemoryMedium, Partition, WriteBatch};
 
@@ -106,7 +109,7 @@ fn assert_sound(db: &TidalDb, storage: &Storage) {
 #[test]
 fn every_damage_to_what_repeats_the_log_is_named_and_rebuilt() {
     type Damage = fn(&Storage) -> WriteBatch;
-    let kinds: [(&str, Damage); 9] = [
+    let kinds: [(&str, Damage); 10] = [
         ("a row of a run", |storage| {
             let (key, value) = &run_rows(storage)[0];
             put(Partition::System, key, &value[1..])
@@ -128,6 +131,13 @@ fn every_damage_to_what_repeats_the_log_is_named_and_rebuilt() {
             let mut checkpoint = decode_checkpoint(&key, &value).unwrap();
             checkpoint.runs[0].aggregate_count += 1;
             put(Partition::System, &key, &encode_checkpoint(&key, &checkpoint))
+        }),
+        ("aggregates of a run that is still to come", |storage| {
+            let key = checkpoint_key();
+            let value = storage.system_engine().get(&key).unwrap().unwrap();
+            let next = decode_checkpoint(&key, &value).unwrap().next_number;
+            let last = AggregateKey { item: 1, scope: ScopeId::GLOBAL, signal_type: SignalTypeId(0) };
+            put(Partition::Items, &aggregate_row_key(next, last), b"no row")
         }),
         ("the checkpoint", |_| put(Partition::System, &checkpoint_key(), b"no checkpoint")),
         ("a checkpoint that is gone", |_| delete(Partition::System, &checkpoint_key())),
