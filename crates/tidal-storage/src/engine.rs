@@ -36,20 +36,6 @@ impl Engine {
         self.store.get(table_of(self.partition, key)?, key)
     }
 
-    /// The values under `keys`, all of one moment; `None` where there is no value. Much faster than one by one if
-    /// the keys are sorted.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    pub fn get_each<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Bytes>>, StorageError> {
-        let mut located = Vec::with_capacity(keys.len());
-        for key in keys {
-            located.push((table_of(self.partition, key.as_ref())?, key.as_ref()));
-        }
-        self.store.get_each(&located)
-    }
-
     /// Stores `value` under `key` in a durable commit of its own.
     ///
     /// # Errors

@@ -104,22 +104,6 @@ impl Store {
         })
     }
 
-    /// The values of one snapshot; a table is opened again only where the next key is of another.
-    pub(crate) fn get_each(&self, keys: &[(Table, &[u8])]) -> Result<Vec<Option<Bytes>>, StorageError> {
-        self.read(|database| {
-            let transaction = database.begin_read()?;
-            let mut values = Vec::with_capacity(keys.len());
-            for of_table in keys.chunk_by(|a, b| a.0 == b.0) {
-                let Some((table, _)) = of_table.first() else { continue };
-                let rows = open_table(&transaction, *table)?;
-                for (_, key) in of_table {
-                    values.push(rows.get(*key)?.map(|value| Bytes::copy_from_slice(value.value())));
-                }
-            }
-            Ok(values)
-        })
-    }
-
     pub(crate) fn last(&self, table: Table) -> Result<Option<(Bytes, Bytes)>, StorageError> {
         self.read(|database| {
             let rows = open_table(&database.begin_read()?, table)?;

@@ -47,21 +47,6 @@ fn each_engine_is_its_partition() {
 }
 
 #[test]
-fn many_values_are_those_of_one_by_one() {
-    let storage = Storage::in_memory().unwrap();
-    let users = storage.users_engine();
-    let (leave, metadata) = (leave_key(7), key(7, Tag::Metadata, b"region"));
-    users.put(&leave, b"left").unwrap();
-    users.put(&metadata, b"Wales").unwrap();
-    let keys = [&metadata[..], &leave, &leave_key(8), &metadata];
-    let one_by_one: Vec<_> = keys.iter().map(|key| users.get(key).unwrap()).collect();
-    assert_eq!(one_by_one[1].as_deref(), Some(&b"left"[..]));
-    assert_eq!(users.get_each(&keys).unwrap(), one_by_one);
-    assert_eq!(users.get_each::<&[u8]>(&[]).unwrap(), []);
-    assert!(matches!(users.get_each(&[&leave[..], b"no key"]), Err(StorageError::Key { .. })));
-}
-
-#[test]
 fn put_replaces_and_delete_removes() {
     let storage = Storage::in_memory().unwrap();
     let users = storage.users_engine();
