@@ -71,6 +71,7 @@ pub(crate) struct Checkpointer {
     slice_rows: usize,
     additions: Additions,
     merge: Option<AggregateMerge>,
+    are_runs_damaged: bool,
     /// Runs whose rows are to be removed.
     gone: VecDeque<u64>,
 }
@@ -114,6 +115,7 @@ impl Checkpointer {
             slice_rows,
             additions: Additions::default(),
             merge: None,
+            are_runs_damaged: false,
             gone,
         })
     }
@@ -232,6 +234,21 @@ impl Checkpointer {
             }
             return Ok(true);
         }
+        if self.are_runs_damaged {
+            return Ok(false);
+        }
+        match self.merge_slice() {
+            // Damage to what repeats the log must stop no leave. The next open says it and can make them anew.
+            Err(error @ Error::DamagedView { .. }) => {
+                tracing::error!(%error, "stored aggregates are merged no more");
+                self.are_runs_damaged = true;
+                Ok(false)
+            }
+            merged => merged,
+        }
+    }
+
+    fn merge_slice(&mut self) -> Result<bool> {
         let Some(merge) = self.merge.take().or_else(|| self.begin_merge()) else { return Ok(false) };
         match merge.step(&self.storage)? {
             Merged::Slice(slice, rest) => {

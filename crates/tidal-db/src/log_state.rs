@@ -120,9 +120,6 @@ impl Pending {
 
     /// Closes the row, and begins the next in the memory of one that is no longer needed.
     fn close_row(&mut self, newest_time_ns: u64, fingerprint: Fingerprint, spare_row: Option<Vec<u8>>) {
-        if self.row.is_empty() {
-            return;
-        }
         let next = LogRowBuilder::reusing(self.row.next_sequence(), spare_row.unwrap_or_default());
         self.closed_rows.push(std::mem::replace(&mut self.row, next).finish(newest_time_ns, fingerprint));
     }
@@ -266,6 +263,9 @@ impl LogState {
     }
 
     fn close_row(&mut self) {
+        if self.pending.row.is_empty() {
+            return;
+        }
         self.pending.close_row(self.newest_time_ns, self.fingerprint, self.spare_rows.pop());
     }
 

@@ -6,8 +6,8 @@ use tidal_storage::{Partition, Storage, WriteBatch};
 
 use crate::Result;
 
-/// Rows that one commit removes.
-const SLICE_ROWS: usize = 10_000;
+/// Rows that one commit removes, of 16 KiB each: they are read on the way.
+const SLICE_ROWS: usize = 256;
 
 /// Removes the stored aggregates, and adds to `last` what says how far they and the runs have followed the log. If the
 /// process ends in between, the checkpoint names aggregates that are gone, and an open refuses that until it rebuilds

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use rows::{logged, run_numbers, run_rows, shown, wait_until_tidy};
 use scenarios::medium::{RecordingMedium, take_step};
 use scenarios::{config, create_on};
-use tidal_db::{Action, Config, DifferenceKind, Error, Event, Storage, TidalDb, Weight};
+use tidal_db::{Action, Config, DifferenceKind, Error, Event, Storage, TidalDb, Weight, Withheld};
 use tidal_entities::{
     AggregateKey, ScopeId, SignalTypeId, aggregate_row_key, checkpoint_key, decode_checkpoint,
     encode_checkpoint, run_index_key, seal, unseal,
@@ -241,4 +241,33 @@ fn a_stored_aggregate_that_is_gone_is_named_while_the_database_is_open() {
     let differences = db.verify().unwrap().differences;
     let [difference] = &differences[..] else { panic!("{differences:?}") };
     assert_eq!(difference.kind, DifferenceKind::StoredAggregate, "{difference}");
+}
+
+/// Merges read what is stored, and there is nothing that a leave needs of it.
+#[test]
+fn damage_that_a_merge_comes_upon_stops_no_leave() {
+    let medium = Arc::new(MemoryMedium::from_bytes(image()));
+    let storage = Storage::options().open_on(medium.clone()).unwrap();
+    let db = TidalDb::from_parts(storage.clone(), options()).unwrap();
+    for (key, _) in stored_aggregates(&storage) {
+        storage.commit(delete(Partition::Items, &key)).unwrap();
+    }
+    // So many checkpoints that merges of those that are gone are due, and of those that come after.
+    for position in SIGNALS + 1.. {
+        let action =
+            Action::Signal { user: 1, item: position, signal_type: "view".into(), weight: Weight::ONE };
+        db.apply("views", position, [Event { at_ns: 1, action }]).unwrap();
+        let key = checkpoint_key();
+        let value = storage.system_engine().get(&key).unwrap().unwrap();
+        if decode_checkpoint(&key, &value).unwrap().runs.len() > 8 {
+            break;
+        }
+    }
+    db.leave_community_layer(1).unwrap();
+    assert_eq!(db.signal(1, 1, "view", 1.0).unwrap().withheld, Some(Withheld::Left));
+    db.close().unwrap();
+    let error = open(&medium.snapshot(), options()).map(|(db, _)| db).unwrap_err();
+    assert!(matches!(error, Error::DamagedView { .. }), "{error:?}");
+    let (db, _) = open(&medium.snapshot(), options().rebuild(true)).unwrap();
+    assert_eq!(db.left_users().iter().map(|record| record.user_id).collect::<Vec<_>>(), [1, 5]);
 }
