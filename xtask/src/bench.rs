@@ -60,6 +60,8 @@ impl Options {
     }
 }
 
+const QUICK: &str = "A quick run, to see whether all of it works: sizes are a hundredth of those of the targets, and neither figures nor verdicts mean anything.";
+
 /// Measures, prints and writes.
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     let options = match Options::parse(words) {
@@ -92,6 +94,9 @@ fn measure(options: &Options) -> Result<usize, Failure> {
             .map_err(|error| format!("cannot remove {}: {error}", folder.display()))?;
     }
     make_folder(&folder)?;
+    println!(
+        "Each row says what it measures as it goes; all of them take some twenty minutes, a table follows."
+    );
     let program = build(&built, &folder)?;
     let mut machine = machine::describe(&folder);
     let began = Instant::now();
@@ -101,6 +106,9 @@ fn measure(options: &Options) -> Result<usize, Failure> {
     machine.push(("the run took", format!("{:.0} minutes", began.elapsed().as_secs_f64() / 60.0)));
 
     println!("{}", report::table(&outcomes));
+    if options.quick {
+        println!("{QUICK}");
+    }
     let misses: usize = outcomes.iter().map(Outcome::misses).sum();
     let kept: usize = outcomes.iter().flat_map(Outcome::figures).filter(|f| f.passes() == Some(true)).count();
     let not_measured = outcomes.iter().flat_map(Outcome::not_measured).count();
@@ -172,10 +180,7 @@ fn write(
             "What tidal costs, beside other engines and against its targets. Written by `cargo xtask bench`, whose figures are all here, those that are lost too.",
         )
     } else if options.quick {
-        (
-            folder.to_owned(),
-            "A quick run, to see whether all of it works: sizes are a hundredth of those of the targets, and the figures mean nothing.",
-        )
+        (folder.to_owned(), QUICK)
     } else {
         (folder.to_owned(), "Some rows alone.")
     };

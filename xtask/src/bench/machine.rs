@@ -15,6 +15,7 @@ pub(crate) fn describe(folder: &Path) -> Vec<(&'static str, String)> {
         ("compiler", output("rustc", &["--version"])),
         ("build", "release: thin LTO, one codegen unit".to_owned()),
         ("commit", commit()),
+        ("day", output("date", &["-u", "+%F"])),
         ("load before", load()),
     ]
 }

@@ -139,6 +139,11 @@ pub(crate) fn document(
             let _infallible = writeln!(text, "| {} | | | | failed: {} |", outcome.row.title, cell(failure));
         }
     }
+    let verdicts =
+        |wanted| outcomes.iter().flat_map(Outcome::figures).filter(|it| it.passes() == Some(wanted)).count();
+    let not_measured = outcomes.iter().flat_map(Outcome::not_measured).count();
+    let (kept, missed) = (verdicts(true), verdicts(false));
+    let _infallible = writeln!(text, "\n{kept} targets kept, {missed} missed, {not_measured} not measured.");
     for outcome in outcomes {
         section(&mut text, outcome, charts_folder);
     }
@@ -147,7 +152,9 @@ pub(crate) fn document(
 
 const METHOD: &str = "\n## Method\n\nEvery row is measured by a process of its own, one after the other. What is compared is measured in turn \
 within one run, round by round; the first round warms up and does not count. A figure is the median of its rounds; the \
-quartiles beside it say how far they lie apart, of a ratio those of the ratio round by round. Ratios travel to other \
+quartiles beside it say how far they lie apart, of a ratio those of the ratio round by round. One without quartiles was \
+measured once, or is counted. A verdict compares the figure itself with its target, which may be reached exactly; where \
+the quartiles lie on both sides of the target, another run may say otherwise. Ratios travel to other \
 machines, times do not. Totals are compared at the end of each row: a row whose engines disagree fails. All engines of a \
 row write to the disk named above, but Redis, which keeps its data in memory.\n";
 

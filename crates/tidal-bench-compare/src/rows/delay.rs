@@ -71,12 +71,10 @@ fn print(seconds: u64, reached: f64, mut waits_us: Vec<f64>, mut calls_us: Vec<f
     )
     .target(Bound::AtMost(5.0))
     .bounded_by(
-        "The processor that checkpoints, runs and commits share with the caller: two of them for all. Stored \
-         aggregates were rows that each checkpoint changed in place; that kept up with 151,000 signals/s, and \
-         callers waited for seconds. Now a checkpoint writes what the log adds as a sorted run. What held callers up \
-         then were the allocator's lock, while long lists were copied or given back (up to 15 ms; the background \
-         keeps its memory now), and the 4 ms for which the system leaves the processor to a thread that computes \
-         (the background now offers it every 50 us).",
+        "The processors that checkpoints, runs and commits share with the caller. The background offers its own \
+         every 50 us or so, since a thread that computes keeps it for some 4 ms otherwise, and keeps its memory, \
+         since to copy or give back long lists holds up whoever allocates. Stored aggregates that were changed row \
+         by row, as they were before, could not keep up with this pace.",
     )
     .print();
     let figures = [
