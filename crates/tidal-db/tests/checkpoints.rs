@@ -21,8 +21,8 @@ use scenarios::medium::{RecordingMedium, take_step};
 use scenarios::{community, config, open_image};
 use tidal_db::{Action, Config, Event, Scope, Storage, TidalDb, Weight};
 use tidal_entities::{
-    AggregateKey, AggregateRunBuilder, AggregateState, HalfLife, ScopeId, SignalTypeId, checkpoint_key,
-    decode_checkpoint, encode_checkpoint, parse_aggregate_row_key,
+    AggregateKey, AggregateRunBuilder, AggregateState, Checkpoint, HalfLife, ScopeId, SignalTypeId,
+    checkpoint_key, decode_checkpoint, encode_checkpoint, parse_aggregate_row_key,
 };
 use tidal_keys::Tag;
 use tidal_storage::{MemoryMedium, Partition, WriteBatch};
@@ -189,15 +189,18 @@ fn runs_are_merged_and_what_was_merged_or_interrupted_goes() {
     assert_eq!(assert_views_follow_the_events(&db), 2 * 40 * 100);
 }
 
-/// Whether some rows are of a run that the checkpoint does not name yet.
+/// Whether some rows are of a run that the checkpoint does not name yet. Their number is not to be given again, or
+/// what removes them would remove a run that is whole.
 fn is_within_a_checkpoint(image: &[u8]) -> bool {
     let medium = Arc::new(MemoryMedium::from_bytes(image.to_vec()));
     let storage = Storage::options().open_on(medium).unwrap();
     let key = checkpoint_key();
     let value = storage.system_engine().get(&key).unwrap();
     let Some(value) = value else { return false };
-    let runs = decode_checkpoint(&key, &value).unwrap().runs;
+    let Checkpoint { runs, next_number, .. } = decode_checkpoint(&key, &value).unwrap();
     let newest = runs.iter().map(|run| run.number).max().unwrap_or(0);
-    let mut rows = storage.items_engine().scan_tag(Tag::SignalState).unwrap().map(Result::unwrap);
-    rows.any(|(key, _)| parse_aggregate_row_key(&key).unwrap().0 > newest)
+    let rows = storage.items_engine().scan_tag(Tag::SignalState).unwrap().map(Result::unwrap);
+    let last = rows.map(|(key, _)| parse_aggregate_row_key(&key).unwrap().0).max().unwrap_or(0);
+    assert!(last < next_number, "rows of run {last}, but the next is {next_number}");
+    last > newest
 }
