@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tidal_entities::{
-    AggregateKey, AggregateRun, AggregateState, HalfLife, ScopeId, SignalTypeId, Weight, aggregate_row_key,
+    AggregateKey, AggregateRow, AggregateRun, AggregateState, HalfLife, ScopeId, SignalTypeId, Weight,
+    aggregate_row_key,
 };
 use tidal_keys::{EntityId, Tag, encode_key};
 use tidal_storage::{Medium as _, MemoryMedium, Partition, Storage, WriteBatch};
@@ -163,5 +164,46 @@ fn a_row_that_is_gone_or_another_is_missed() {
     ] {
         let error = read(&storage, &[wrong], None).unwrap_err();
         assert!(matches!(error, Error::DamagedView { .. }), "{wrong:?}: {error}");
+    }
+}
+
+/// The runs differ in what they say of the same aggregates, so that a row of one is well in the place of the other's.
+#[test]
+fn a_row_of_the_next_run_is_not_taken_for_one_that_is_gone() {
+    let storage = Storage::in_memory().unwrap();
+    let sums = Sums::from([(key(0, 0), state(2, 5)), (key(u64::MAX, u32::MAX), state(3, 5))]);
+    let run = store(&storage, 5, &sums);
+    let next = AggregateRun { number: 6, ..run };
+    assert_eq!(read(&storage, &[next], 1).unwrap().len(), sums.len());
+    let mut gone = WriteBatch::new();
+    gone.delete(Partition::Items, &aggregate_row_key(5, run.last));
+    storage.commit(gone).unwrap();
+    let error = read(&storage, &[run], 1).unwrap_err();
+    assert!(matches!(error, Error::DamagedView { .. }), "{error}");
+    assert_eq!(read(&storage, &[next], 1).unwrap().len(), sums.len());
+}
+
+/// Each row says what lies before it, whatever the number of aggregates says.
+#[test]
+fn a_row_that_is_gone_is_missed_even_if_the_rest_has_as_many_as_it_should() {
+    let storage = Storage::in_memory().unwrap();
+    let sums: Sums = (1..3_000).map(|item| (key(item, 1), state(1, 5))).collect();
+    let run = store(&storage, 5, &sums);
+    for first in [true, false] {
+        let rows = storage.items_engine().scan_tag_from(Tag::SignalState, &aggregate_row_key(5, key(0, 0)));
+        let rows: Vec<_> = rows.unwrap().map(Result::unwrap).take(2).collect();
+        let (at, value) = &rows[usize::from(!first)];
+        let taken = AggregateRow::decode(at, value).unwrap().aggregates().len() as u64;
+        let mut gone = WriteBatch::new();
+        gone.delete(Partition::Items, at);
+        storage.commit(gone).unwrap();
+        let fewer = AggregateRun { aggregate_count: run.aggregate_count - taken, ..run };
+        for rows_at_a_time in [1, usize::MAX] {
+            let error = read(&storage, &[fewer], rows_at_a_time).unwrap_err();
+            assert!(matches!(error, Error::DamagedView { .. }), "{error}");
+        }
+        let mut back = WriteBatch::new();
+        back.put(Partition::Items, at, value);
+        storage.commit(back).unwrap();
     }
 }
