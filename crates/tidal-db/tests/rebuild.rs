@@ -186,6 +186,36 @@ fn a_log_that_lost_its_end_is_refused_and_nothing_is_dropped() {
     assert_eq!(contents(&medium.snapshot()), before);
 }
 
+/// Signals change nothing beside the log: that they are gone is known only by what has followed them, and of the stored
+/// aggregates and the runs each must say so alone.
+#[test]
+fn a_log_that_lost_only_signals_is_refused_by_whatever_has_followed_them() {
+    let medium = Arc::new(MemoryMedium::default());
+    let storage = Storage::options().create_on(medium.clone(), WriteBatch::new()).unwrap();
+    let db = TidalDb::from_parts(storage.clone(), options()).unwrap();
+    for item in 0..200 {
+        db.signal(7, item, "view", 1.0).unwrap();
+    }
+    wait_until_tidy(&storage, RUN_ENTRIES);
+    db.close().unwrap();
+    for forgotten in [run_index_key(), checkpoint_key()] {
+        let without_its_end = changed(&medium.snapshot(), |storage| {
+            let mut change = WriteBatch::new();
+            let rows = storage.system_engine().scan_tag(Tag::Event).unwrap().map(Result::unwrap);
+            rows.skip(3).for_each(|(key, _)| change.delete(Partition::System, &key));
+            change.delete(Partition::System, &forgotten);
+            change
+        });
+        let before = contents(&without_its_end);
+        let medium = Arc::new(MemoryMedium::from_bytes(without_its_end));
+        let storage = Storage::options().open_on(medium.clone()).unwrap();
+        let error = TidalDb::from_parts(storage.clone(), options().rebuild(true)).unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "without {forgotten:?}: {error:?}");
+        storage.close().unwrap();
+        assert_eq!(contents(&medium.snapshot()), before, "without {forgotten:?}");
+    }
+}
+
 fn contents(image: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let storage = Storage::options().open_on(Arc::new(MemoryMedium::from_bytes(image.to_vec()))).unwrap();
     let mut rows = stored_aggregates(&storage);
