@@ -14,15 +14,16 @@ mod common;
 use common::{chain, single_bit_flips};
 use proptest::prelude::*;
 use tidal_entities::{
-    AggregateKey, AggregateRow, AggregateRunBuilder, AggregateState, CodecError, Contribution, Fingerprint,
-    HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace, RunRow, RunRowBuilder, Scope, ScopeId,
-    ScopeSetId, SignalTypeId, SourcePosition, Transition, TransitionKind, Weight, Withheld,
-    aggregate_row_key, attribute_key, decode_attribute, decode_joined, decode_run_index, decode_scope,
-    decode_scope_set, decode_source_position, decode_transition, encode_attribute, encode_joined,
-    encode_run_index, encode_scope, encode_scope_set, encode_source_position, encode_transition, joined_key,
-    parse_aggregate_row_key, parse_attribute_key, parse_interned_key, parse_joined_key, parse_log_row_key,
-    parse_run_row_key, parse_source_key, parse_transition_key, run_index_key, run_row_key, scope_key,
-    scope_set_key, seal, source_key, transition_key, unseal,
+    AggregateKey, AggregateRow, AggregateRun, AggregateRunBuilder, AggregateState, Checkpoint, CodecError,
+    Contribution, Fingerprint, HalfLife, InternedId, Run, RunEntry, RunIndex, RunPlace, RunRow,
+    RunRowBuilder, Scope, ScopeId, ScopeSetId, SignalTypeId, SourcePosition, Transition, TransitionKind,
+    Weight, Withheld, aggregate_row_key, attribute_key, checkpoint_key, decode_attribute, decode_checkpoint,
+    decode_joined, decode_run_index, decode_scope, decode_scope_set, decode_source_position,
+    decode_transition, encode_attribute, encode_checkpoint, encode_joined, encode_run_index, encode_scope,
+    encode_scope_set, encode_source_position, encode_transition, joined_key, parse_aggregate_row_key,
+    parse_attribute_key, parse_interned_key, parse_joined_key, parse_log_row_key, parse_run_row_key,
+    parse_source_key, parse_transition_key, run_index_key, run_row_key, scope_key, scope_set_key, seal,
+    source_key, transition_key, unseal,
 };
 use tidal_keys::{EncodedKey, EntityId, Tag, encode_key};
 use unsigned_varint::encode;
@@ -317,6 +318,38 @@ fn messages_name_what_is_wrong() {
     assert!(sum_of(1, &largest).is_ok());
     assert!(sum_of(2, &[&[u8::MAX; 16][..], &[0]].concat()).is_ok());
     assert!(aggregate_of(1, -1_000_000_000_000_000_000).is_ok());
+}
+
+#[test]
+fn a_row_without_an_aggregate_is_refused_also_if_the_one_before_is_that_of_its_key() {
+    let mut fields = Vec::new();
+    fields.extend_from_slice(&AGGREGATE.item.to_le_bytes());
+    fields.extend_from_slice(&AGGREGATE.scope.0.to_le_bytes());
+    fields.extend_from_slice(&AGGREGATE.signal_type.0.to_le_bytes());
+    let key = aggregate_row_key(5, AGGREGATE);
+    let error = decoded_aggregate(&key, &seal(&key, &[&[1][..], &fields].concat())).unwrap_err();
+    assert!(matches!(error, CodecError::Value { .. }), "{error}");
+}
+
+#[test]
+fn a_checkpoint_names_runs_by_numbers_that_were_given_once() {
+    let key = checkpoint_key();
+    let run = |number| AggregateRun { number, aggregate_count: 1, byte_count: 40, last: AGGREGATE };
+    let with = |runs: &[AggregateRun]| {
+        let checkpoint = Checkpoint { next_number: 5, runs: runs.to_vec(), ..Checkpoint::default() };
+        decode_checkpoint(&key, &encode_checkpoint(&key, &checkpoint)).map(|decoded| decoded == checkpoint)
+    };
+    assert!(with(&[]).unwrap() && with(&[run(4), run(1)]).unwrap());
+    for wrong in [
+        &[run(0)][..],
+        &[run(1), run(5)],
+        &[run(6)],
+        &[run(2), run(3), run(2)],
+        &[AggregateRun { aggregate_count: 0, ..run(1) }],
+    ] {
+        let error = with(wrong).unwrap_err();
+        assert!(matches!(error, CodecError::Value { .. }), "{wrong:?}: {error}");
+    }
 }
 
 #[test]
