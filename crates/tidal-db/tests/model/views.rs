@@ -1,7 +1,9 @@
 //! Damage to what only repeats the log, which an open refuses or a history names, until it is made anew.
 
 use tidal_db::{Error, Storage};
-use tidal_entities::{RunPlace, checkpoint_key, run_index_key, run_row_key};
+use tidal_entities::{
+    RunPlace, checkpoint_key, decode_checkpoint, parse_aggregate_row_key, run_index_key, run_row_key,
+};
 use tidal_keys::Tag;
 use tidal_storage::{Partition, WriteBatch};
 
@@ -22,8 +24,18 @@ pub fn damage(storage: &Storage, view: View) -> Same<bool> {
     let system = storage.system_engine();
     let (partition, row) = match view {
         View::Aggregate => {
-            let mut rows = ok("scan", storage.items_engine().scan_tag(Tag::SignalState))?;
-            (Partition::Items, ok("scan", rows.next().transpose())?.map(|(key, _)| key.to_vec()))
+            // Rows of other runs count for nothing.
+            let key = checkpoint_key();
+            let checkpoint =
+                ok("get", system.get(&key))?.map(|value| decode_checkpoint(&key, &value).unwrap());
+            let runs = checkpoint.unwrap_or_default().runs;
+            let rows = ok("scan", storage.items_engine().scan_tag(Tag::SignalState))?;
+            let keys = rows.map(|row| row.unwrap().0);
+            let is_named = |key: &[u8]| {
+                let (number, _) = parse_aggregate_row_key(key).unwrap();
+                runs.iter().any(|run| run.number == number)
+            };
+            (Partition::Items, keys.map(|key| key.to_vec()).find(|key| is_named(key)))
         }
         View::RunRow => {
             let start = run_row_key(1, RunPlace::START);
