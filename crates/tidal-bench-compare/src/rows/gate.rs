@@ -8,14 +8,15 @@ use tidal_bench::{Bound, Figure, Sample, note, point, ratio};
 
 use crate::run::{Run, copy};
 
-const BOUNDED_BY: &str = "One shard's read lock, one count of waiting writers and one lookup a signal. That a user has \
-                          no record is read off the control bytes of the map, 17 MB with ten million records, so mostly \
-                          not in a cache: two thirds of the samples that a profiler takes in the recording of a signal \
-                          wait for that one line. Lock and count on one line would not save it, since both are in the \
-                          nearest cache; a filter in front of the map that is as seldom wrong is no smaller than those \
-                          bytes; striped locks in place of the shard's cost a quarter to two fifths more; and an answer \
-                          kept with the user's profile, which is fetched in any case, would be a second truth that every \
-                          leave has to take back in time.";
+const BOUNDED_BY: &str = "One shard's read lock, one count of waiting writers and one lookup a signal. That a user \
+                          has no record is read off the control bytes of the map, 17 MB with ten million records, so \
+                          mostly not in a cache: two thirds of the samples that a profiler takes in the recording of \
+                          a signal wait for that one line. Lock and count on one line would not save it, since both \
+                          are in the nearest cache; a filter in front of the map that is as seldom wrong is no \
+                          smaller than those bytes; striped locks in place of the shard's cost a quarter to two \
+                          fifths more; and an answer kept with the user's profile, which is fetched in any case, \
+                          would be a second truth that every leave has to take back in time. What a signal costs \
+                          besides has become less, so the same wait weighs more.";
 
 /// So many callers at once.
 const THREADS: [u64; 2] = [1, 2];

@@ -11,14 +11,17 @@ use tidal_db::{Scope, TidalDb, Weight};
 
 use crate::run::Run;
 
-const BOUNDED_BY: &str = "A signal does what the bare map does, and besides keeps items ranked and writes itself into \
-                          the log, under its one lock; one caller at a time makes the additions of all, and with two of \
-                          them on two processors checkpoints and runs take their part from both. Of the additions most \
-                          is waiting for memory, and every fourth makes an aggregate that was not there. Where the \
-                          aggregates of an item are is found at once, and read for many signals before the first is \
-                          added. To remember it for an item and a set of scopes would help little, since more than half \
-                          of these pairs are new; larger groups of signals, cells in larger pieces, and larger first \
-                          pieces made no difference.";
+const BOUNDED_BY: &str = "A signal does what the bare map does, and besides keeps items ranked and writes itself \
+                          into the log, under its one lock; one caller at a time makes the additions of all, and \
+                          with two of them on two processors checkpoints and runs take their part from both. Of the \
+                          additions most is waiting for memory, and every fourth makes an aggregate that was not \
+                          there. Where the aggregates of an item are is found at once, and read for many signals \
+                          before the first is added. To remember it for an item and a set of scopes would help \
+                          little, since more than half of these pairs are new; larger groups of signals, cells in \
+                          larger pieces, and larger first pieces made no difference. With two callers half of the \
+                          processor time that tidal takes is that of checkpoints, runs and commits. Additions of \
+                          several callers at once, each to its part of the aggregates, are not tried: the ranking of \
+                          a scope would have parts too, and a reader would have to see them all at one moment.";
 
 pub(crate) fn run(run: &Run) {
     let signals = run.scale.pick(500_000, 30_000);
