@@ -184,7 +184,8 @@ fn g9_effects_without_their_position_are_caught() {
 const SEEN_BY_ONE_CALLER: [(Break, &[&str]); 12] = [
     (Break::PersistSkipped, &["membership_history of", "status of"]),
     (Break::RestoreSkipped, &["status of", "the open report"]),
-    (Break::DamagedRejoined, &["Damaged]"]),
+    // By itself, or in a delivery, which other reasons may stop as well, or a later event.
+    (Break::DamagedRejoined, &["Damaged]", "[Damaged", "the position it stopped at"]),
     (Break::HistorySkipped, &["\nhistory of"]),
     (Break::AwayPeriodsIgnored, &["AwayPeriod)", "the report"]),
     (Break::AwayPeriodLost, &["was away at", "AwayPeriod)", "the report"]),
