@@ -8,8 +8,8 @@ use crate::give_way::GiveWay;
 use crate::stored_aggregates::StoredAggregates;
 use crate::{Error, Result};
 
-/// A run is merged with all after it once it is not so many times as long as these together. So the whole is at most
-/// half again as long as its longest run, and of runs there are as many as doublings.
+/// A run is merged with all after it once it is at most so many times as long as these together. So when no merge is
+/// due, the whole is at most half again as long as its longest run, and each run more than twice as long as the next.
 const GROWTH: u64 = 2;
 
 /// Rows read of a run at a time. A scan held for longer would keep old pages from being used again.
